@@ -1,0 +1,118 @@
+"""Measure how good the retrieval of a RAG application is, query by query, and why."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ctxeval.errors import (
+    AuthenticationError,
+    ContextOverflowError,
+    CtxEvalError,
+    InvalidArgumentError,
+    InvalidSampleError,
+    JudgeError,
+    MissingExtraError,
+    MissingFieldError,
+    NotScoredError,
+    QuotaError,
+)
+from ctxeval.judges.ids import IdJudge
+from ctxeval.judges.text import TextJudge
+from ctxeval.metric import Metric
+from ctxeval.metrics import (
+    NDCG,
+    AveragePrecision,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    ContextUtilization,
+    HitRate,
+    IDBasedContextPrecision,
+    IDBasedContextRecall,
+    NonLLMContextPrecision,
+    NonLLMContextPrecisionWithReference,
+    NonLLMContextRecall,
+    PrecisionAtK,
+    RecallAtK,
+    ReciprocalRank,
+)
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample, Span
+from ctxeval.verdicts import Usage, Verdict, Verdicts
+
+if TYPE_CHECKING:
+    from ctxeval.judges.embedding import EmbeddingSimilarity
+    from ctxeval.judges.llm import LLMJudge
+    from ctxeval.llm.factory import llm_factory
+    from ctxeval.llm.protocol import LLM, Completion
+    from ctxeval.scoring import ascore, score
+
+__version__ = "0.1.0"
+
+# These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
+_LAZY = {
+    "EmbeddingSimilarity": "ctxeval.judges.embedding",
+    "LLMJudge": "ctxeval.judges.llm",
+    "llm_factory": "ctxeval.llm.factory",
+    "LLM": "ctxeval.llm.protocol",
+    "Completion": "ctxeval.llm.protocol",
+    "ascore": "ctxeval.scoring",
+    "score": "ctxeval.scoring",
+}
+
+__all__ = [
+    "LLM",
+    "NDCG",
+    "AuthenticationError",
+    "AveragePrecision",
+    "Completion",
+    "ContextOverflowError",
+    "ContextPrecision",
+    "ContextRecall",
+    "ContextRelevance",
+    "ContextUtilization",
+    "CtxEvalError",
+    "EmbeddingSimilarity",
+    "HitRate",
+    "IDBasedContextPrecision",
+    "IDBasedContextRecall",
+    "IdJudge",
+    "InvalidArgumentError",
+    "InvalidSampleError",
+    "JudgeError",
+    "LLMJudge",
+    "Metric",
+    "MetricResult",
+    "MissingExtraError",
+    "MissingFieldError",
+    "NonLLMContextPrecision",
+    "NonLLMContextPrecisionWithReference",
+    "NonLLMContextRecall",
+    "NotScoredError",
+    "PrecisionAtK",
+    "QuotaError",
+    "RecallAtK",
+    "ReciprocalRank",
+    "Sample",
+    "Span",
+    "TextJudge",
+    "Usage",
+    "Verdict",
+    "Verdicts",
+    "ascore",
+    "llm_factory",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ctxeval' has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

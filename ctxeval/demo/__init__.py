@@ -1,0 +1,1 @@
+"""Demo on real text: the language reference that CPython carries in `pydoc_data`."""

@@ -1,0 +1,99 @@
+"""Every error that ctxeval raises.
+
+    CtxEvalError
+    ├── InvalidSampleError       a Sample that contradicts itself      (also a ValueError)
+    ├── InvalidArgumentError     an option that cannot be              (also a ValueError)
+    ├── MissingFieldError        a metric needs a field that is None   (also a ValueError)
+    ├── NotScoredError           a number asked of a result without one (also a ValueError)
+    ├── MissingExtraError        an optional package is not installed  (also an ImportError)
+    └── JudgeError               the language model gave no reply
+        ├── AuthenticationError  no key, or a key that is refused
+        ├── QuotaError           the account has no credit left
+        └── ContextOverflowError the prompt does not fit the model's context
+
+None derives from RuntimeError: LlamaIndex rewrites those.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CtxEvalError(Exception):
+    """The root of all errors that ctxeval raises."""
+
+
+class InvalidSampleError(CtxEvalError, ValueError):
+    """A sample is malformed; the message names field, value and remedy."""
+
+
+class InvalidArgumentError(CtxEvalError, ValueError):
+    """An argument cannot be; the message names argument, value and remedy."""
+
+
+class MissingFieldError(CtxEvalError, ValueError):
+    """A metric was asked directly of a sample that lacks a field it needs."""
+
+
+class NotScoredError(CtxEvalError, ValueError):
+    """A number was asked of a result that has none; the message says why it has none."""
+
+
+class MissingExtraError(CtxEvalError, ImportError):
+    """A feature needs an optional package; the message holds the install line."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs {package}, which is not installed: pip install 'ctxeval[{extra}]'",
+            name=package,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # ImportError keeps its name outside of args; rebuild from the message alone.
+        return (_rebuild_missing_extra, (str(self), self.name))
+
+
+def _rebuild_missing_extra(message: str, name: str | None) -> MissingExtraError:
+    error = MissingExtraError.__new__(MissingExtraError, message)
+    ImportError.__init__(error, message, name=name)
+    return error
+
+
+class JudgeError(CtxEvalError):
+    """The language model gave no reply, after the stated number of tries."""
+
+
+class AuthenticationError(JudgeError):
+    """The endpoint refused the key, or no key was given."""
+
+
+class QuotaError(JudgeError):
+    """The account behind the key has no credit left; trying again would not help."""
+
+
+class ContextOverflowError(JudgeError):
+    """The prompt does not fit the model's context window."""
+
+
+def near(word: object, known: Iterable[str]) -> str:
+    """Say which of the known words are near, or list them all.
+
+    Args:
+        word: What was given.
+        known: What would have been right.
+
+    Returns:
+        The end of an error message.
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(str(word).casefold(), names, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
+    return "it is one of " + ", ".join(names)
+
+
+def short(value: object, limit: int = 60) -> str:
+    """Write a value into a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

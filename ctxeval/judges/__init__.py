@@ -1,0 +1,1 @@
+"""The judges: who says which chunks are relevant and what of the reference they cover."""

@@ -1,0 +1,204 @@
+"""What is kept of a model's judgements: cells, so that none is paid for twice.
+
+A cell is one chunk's verdict for one purpose, one claim's support, or the claims of one
+reference. Its key is a hash of all that decides it (the model's identity, prompts, mode,
+purpose, question, target, chunk or claim, repeat) and of nothing else: no rank, no id,
+no neighbour, no seed. So a re-ranked retrieval costs nothing.
+
+Support depends on a set of chunks, and it is monotone: a claim that some chunks support
+is supported by any set that holds them; one that a set does not support is not supported
+by any part of it. So a claim's cell is a list of such findings, and grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from ctxeval.errors import JudgeError
+from ctxeval.llm.loop import PerLoop
+
+K = TypeVar("K")
+
+Finding = Mapping[str, Any]
+"""One finding in a cell, as plain data: `value`, `reason`, for claims `chunks`."""
+
+
+class CellCache(Protocol):
+    """Where cells are kept. A store fulfils it; so may anything of yours."""
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, Sequence[Finding]]:
+        """Give the findings kept under these keys, oldest first; keys without any are left out."""
+        ...
+
+    def put_many(self, findings: Iterable[tuple[str, Finding]]) -> None:
+        """Keep each finding under its key, beside those that are there."""
+        ...
+
+
+class MemoryCache:
+    """Cells of this process: the least recently used go when there are too many.
+
+    Args:
+        max_cells: How many keys are kept at most.
+    """
+
+    def __init__(self, max_cells: int = 200_000) -> None:
+        """See the class."""
+        self._cells: OrderedDict[str, list[Finding]] = OrderedDict()
+        self._max_cells = max_cells
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Count the keys."""
+        return len(self._cells)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, list[Finding]]:
+        """See `CellCache.get_many`."""
+        with self._lock:
+            found = {key: list(self._cells[key]) for key in keys if key in self._cells}
+            for key in found:
+                self._cells.move_to_end(key)
+            return found
+
+    def put_many(self, findings: Iterable[tuple[str, Finding]]) -> None:
+        """See `CellCache.put_many`."""
+        with self._lock:
+            for key, finding in findings:
+                kept = self._cells.setdefault(key, [])
+                if finding not in kept:
+                    kept.append(finding)
+                self._cells.move_to_end(key)
+            while len(self._cells) > self._max_cells:
+                self._cells.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._cells.clear()
+
+
+DEFAULT_CACHE = MemoryCache()
+"""What judges share in this process unless they are given another."""
+
+
+class CellKeys:
+    """The keys of the cells that share all but a last part.
+
+    Args:
+        shared: What they share, as plain data.
+
+    Examples:
+        >>> keys = CellKeys("model", "question")
+        >>> keys.of("one chunk") == CellKeys("model", "question").of("one chunk")
+        True
+    """
+
+    def __init__(self, *shared: Any) -> None:
+        """See the class."""
+        text = json.dumps(shared, sort_keys=True, default=str)
+        self._hash = hashlib.sha256(f"{text}\n".encode("utf-8", "surrogatepass"))
+
+    def of(self, text: str) -> str:
+        """Give the key of the cell with this last part."""
+        digest = self._hash.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """Name a chunk by its text, as findings on claims do."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def support(findings: Sequence[Finding], chunks: frozenset[str]) -> tuple[Finding | None, set[str]]:
+    """Say what a claim's findings tell about a set of chunks.
+
+    Args:
+        findings: What is known of the claim.
+        chunks: The hashes of the chunks in question.
+
+    Returns:
+        The finding that decides it, or None; and the chunks that are still to be
+        judged: none of them where it is decided.
+    """
+    best: Finding | None = None
+    known: frozenset[str] = frozenset()
+    for finding in findings:
+        named = frozenset(finding["chunks"])
+        if finding["value"]:
+            if named <= chunks:
+                return finding, set()
+        elif best is None or len(named & chunks) > len(known):
+            best, known = finding, named & chunks
+    if best is not None and known == chunks:
+        return best, set()
+    return None, set(chunks - known)
+
+
+class Flights:
+    """The judgements under way for one cache: each is made once, and others wait for it.
+
+    To be used on ctxeval's loop.
+    """
+
+    _of: ClassVar[WeakKeyDictionary[Any, PerLoop[Flights]]] = WeakKeyDictionary()
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._futures: dict[str, asyncio.Future[Any]] = {}
+
+    @classmethod
+    def of(cls, cache: CellCache) -> Flights:
+        """Give those of a cache."""
+        return cls._of.setdefault(cache, PerLoop(cls)).get()
+
+    def get(self, name: str) -> asyncio.Future[Any] | None:
+        """Give the judgement of this name if it is under way."""
+        return self._futures.get(name)
+
+    @staticmethod
+    async def land(future: asyncio.Future[Any]) -> Any:
+        """Wait for a judgement under way.
+
+        Returns:
+            What came of it; None where whoever made it was interrupted.
+
+        Raises:
+            JudgeError: It failed.
+        """
+        arrived = await asyncio.shield(future)
+        if isinstance(arrived, JudgeError):
+            raise arrived
+        return arrived
+
+    @contextmanager
+    def take(self, names: Mapping[K, str]) -> Iterator[dict[K, Any]]:
+        """Take judgements upon oneself.
+
+        Args:
+            names: Their names, by whatever they are called in the block.
+
+        Yields:
+            A dict to fill with what came of each.
+        """
+        futures = {key: asyncio.get_running_loop().create_future() for key in names}
+        self._futures.update({names[key]: future for key, future in futures.items()})
+        arrived: dict[K, Any] = {}
+        failure: JudgeError | None = None
+        try:
+            yield arrived
+        except JudgeError as error:
+            failure = error
+            raise
+        finally:
+            for key, future in futures.items():
+                self._futures.pop(names[key], None)
+                future.set_result(arrived.get(key, failure))

@@ -1,0 +1,98 @@
+"""Similarity by embedding vectors that the user's own model makes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ctxeval.errors import InvalidArgumentError, short
+
+EmbedFunction = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+"""From texts to as many vectors of one length."""
+
+
+class EmbeddingSimilarity:
+    """Cosine similarity of embedding vectors; negative cosines count as 0.
+
+    Each distinct text is embedded once, in as few batches as possible.
+
+    Args:
+        embed: A function from a list of texts to a list of vectors, or an embedding
+            object of LangChain (`embed_documents`) or LlamaIndex
+            (`get_text_embedding_batch`).
+        max_texts: How many vectors are kept at most.
+
+    Raises:
+        InvalidArgumentError: `embed` is neither, or it returned something else
+            than one finite vector per text.
+
+    Examples:
+        >>> same = EmbeddingSimilarity(lambda texts: [[len(text), 1.0] for text in texts])
+        >>> round(same("abc", "xyz"), 6)
+        1.0
+    """
+
+    def __init__(self, embed: EmbedFunction | Any, max_texts: int = 100_000) -> None:
+        """See the class."""
+        self._embed = _batch_function(embed)
+        self._max_texts = max_texts
+        self._vectors: OrderedDict[str, Any] = OrderedDict()
+        kind = embed if callable(embed) and hasattr(embed, "__qualname__") else type(embed)
+        model = getattr(embed, "model_name", None) or getattr(embed, "model", None)
+        self.name = f"embedding({kind.__qualname__}{f' {model}' if model else ''})"
+
+    def prepare(self, texts: Iterable[str]) -> None:
+        """Embed in one batch those of the texts that are not yet embedded."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            self._vectors.update(zip(missing, self._unit_vectors(missing), strict=True))
+
+    def trim(self) -> None:
+        """Forget the oldest vectors above `max_texts`."""
+        while len(self._vectors) > self._max_texts:
+            self._vectors.popitem(last=False)
+
+    def __call__(self, reference: str, chunk: str) -> float:
+        """Compare two texts.
+
+        Returns:
+            The cosine in [0, 1]; 0 where it is negative or a vector is zero.
+        """
+        if reference == chunk:
+            return 1.0
+        self.prepare((reference, chunk))
+        cosine = float(self._vectors[reference] @ self._vectors[chunk])
+        return min(1.0, max(0.0, cosine))
+
+    def _unit_vectors(self, texts: list[str]) -> Any:
+        import numpy as np  # here, so that `import ctxeval` stays quick
+
+        try:
+            vectors = np.asarray(self._embed(texts), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"embed: it must return one vector of numbers per text, but: {error}"
+            ) from error
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise InvalidArgumentError(
+                f"embed: it returned an array of shape {vectors.shape} for {len(texts)} texts: "
+                "it must return one vector per text"
+            )
+        if not np.isfinite(vectors).all():
+            bad = texts[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
+            raise InvalidArgumentError(f"embed: the vector of {short(bad)} holds NaN or infinity")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths == 0, 1, lengths)
+
+
+def _batch_function(embed: Any) -> EmbedFunction:
+    for method in ("embed_documents", "get_text_embedding_batch"):
+        if hasattr(embed, method):
+            return getattr(embed, method)  # type: ignore[no-any-return]  # duck-typed
+    if callable(embed):
+        return embed  # type: ignore[no-any-return]  # checked when it answers
+    raise InvalidArgumentError(
+        f"embed: {short(embed)} is no function from texts to vectors and has neither "
+        "embed_documents nor get_text_embedding_batch"
+    )

@@ -1,0 +1,1 @@
+"""Language models as ctxeval sees them: a protocol, a client, and the loop that calls run on."""

@@ -1,0 +1,177 @@
+"""A client for every OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from ctxeval.errors import AuthenticationError, ContextOverflowError, JudgeError, QuotaError
+from ctxeval.llm.dialect import dialect_of
+from ctxeval.llm.loop import PerLoop
+from ctxeval.llm.protocol import Completion, Message, Schema
+from ctxeval.llm.responses import Fault, read_completion
+
+FIRST_WAIT = 0.5
+"""Seconds before the first retry; each next one waits twice as long."""
+
+LONGEST_BACKOFF = 8.0
+"""Seconds that a wait grows to, where the endpoint does not ask for more."""
+
+
+class OpenAICompatible:
+    """A model behind an endpoint that speaks OpenAI's chat completions.
+
+    Made by `llm_factory`, which documents the arguments.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        make_client: Callable[[], Any],
+        *,
+        endpoint: str,
+        parameters: Mapping[str, Any],
+        concurrency: int,
+        max_retries: int,
+        max_wait: float,
+        secret: str | None = None,
+    ) -> None:
+        """Keep the settings; the client is made on the loop at the first call."""
+        self.model = model
+        self.endpoint = endpoint
+        self.concurrency = concurrency
+        self._parameters = dict(parameters)
+        self._max_retries = max_retries
+        self._max_wait = max_wait
+        self._secret = secret
+        self._client = PerLoop(make_client)
+        self._dialect = dialect_of(endpoint, model)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Endpoint, model and parameters; no key."""
+        return {"endpoint": self.endpoint, "model": self.model, "parameters": self._parameters}
+
+    def __repr__(self) -> str:
+        """Show model and endpoint; no key."""
+        return f"<LLM {self.model} at {self.endpoint}>"
+
+    async def complete(
+        self, messages: Sequence[Message], schema: Schema, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask for one chat completion; see `LLM.complete`.
+
+        Refused parameters are left out and learnt; 429, 5xx, timeouts and connection
+        errors are tried again with growing, jittered waits.
+        """
+        dialect = self._dialect
+        retries = 0
+        while True:
+            try:
+                return await self._probe_or_send(messages, schema, max_tokens)
+            except _Refused as refused:
+                fault = refused.fault
+                if fault.overflow:
+                    raise ContextOverflowError(self._say(fault)) from refused.cause
+                if dialect.version != refused.version or dialect.learn(fault, refused.sent):
+                    continue
+                wait = self._wait(fault, retries)
+                if wait is None:
+                    raise self._error(fault, retries) from refused.cause
+                retries += 1
+                await asyncio.sleep(wait)
+
+    async def _probe_or_send(
+        self, messages: Sequence[Message], schema: Schema, max_tokens: int | None
+    ) -> Completion:
+        """Send at once where the dialect is known; else one call finds out, the rest wait."""
+        if not self._dialect.settled:
+            async with self._dialect.probe.get():
+                if not self._dialect.settled:
+                    completion = await self._send(messages, schema, max_tokens)
+                    self._dialect.settled = True
+                    return completion
+        return await self._send(messages, schema, max_tokens)
+
+    async def _send(
+        self, messages: Sequence[Message], schema: Schema, max_tokens: int | None
+    ) -> Completion:
+        version = self._dialect.version
+        sent = self._dialect.apply(self._parameters, schema, max_tokens)
+        create = self._client.get().chat.completions.create
+        call = {"model": self.model, "messages": messages, **sent}
+        try:
+            if inspect.iscoroutinefunction(inspect.unwrap(create)):
+                response = await create(**call)
+            else:
+                response = await asyncio.to_thread(create, **call)
+                if inspect.isawaitable(response):
+                    response = await response
+        except Exception as error:
+            raise _Refused(Fault(error), sent, version, error) from None
+        return read_completion(response)
+
+    def _wait(self, fault: Fault, retries: int) -> float | None:
+        """Say how long to wait before trying again; None: don't."""
+        if not fault.passing or retries >= self._max_retries:
+            return None
+        if fault.retry_after is not None:
+            return fault.retry_after if fault.retry_after <= self._max_wait else None
+        longest = min(FIRST_WAIT * 2**retries, LONGEST_BACKOFF, self._max_wait)
+        return random.uniform(longest / 2, longest)
+
+    def _error(self, fault: Fault, retries: int) -> JudgeError:
+        said = self._say(fault)
+        if fault.status in (401, 403):
+            return AuthenticationError(f"{said}. Check the key and what it may use")
+        if fault.no_credit:
+            return QuotaError(f"{said}. Add credit to the account; trying again won't help")
+        if fault.passing and fault.retry_after is not None and fault.retry_after > self._max_wait:
+            return JudgeError(
+                f"{said}. It asks to wait {fault.retry_after:g} s, longer than max_wait="
+                f"{self._max_wait:g}: raise that in llm_factory, or come back later"
+            )
+        if fault.passing:
+            return JudgeError(f"{said}, also after {retries} retries. Try again later")
+        return JudgeError(f"{said}. Check model and base_url")
+
+    def _say(self, fault: Fault) -> str:
+        what = f"answered {fault.status}" if fault.status else "gave no answer"
+        message = " ".join(fault.message.split())[:300]
+        if self._secret:
+            message = message.replace(self._secret, "[key]")
+        message = re.sub(r"\bsk-[\w-]{6,}", "[key]", message).rstrip(".")
+        return f"{self.model} at {self.endpoint} {what}: {message}"
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        client, self._client = self._client, PerLoop(self._client.make)
+        close = getattr(client.made(), "close", None)
+        if close is not None:
+            closing = close()
+            if inspect.isawaitable(closing):
+                await closing
+
+
+class _Refused(Exception):
+    """A call that brought no completion, with what was sent in which state of knowledge."""
+
+    def __init__(self, fault: Fault, sent: dict[str, Any], version: int, cause: Exception) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+        self.sent = sent
+        self.version = version
+        self.cause = cause
+
+
+def origin(url: str) -> str:
+    """Reduce an address to what identifies the endpoint: no user, no query, no key."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}" if host else url.split("?")[0]

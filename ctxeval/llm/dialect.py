@@ -1,0 +1,106 @@
+"""What an endpoint accepts, learnt from its own refusals.
+
+OpenAI-compatible endpoints differ: some know no JSON schema, some models refuse a
+temperature, some name the output cap differently. Each refusal costs one call per
+process, since what was learnt of an endpoint and a model is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ctxeval.llm.loop import PerLoop
+from ctxeval.llm.protocol import Schema
+from ctxeval.llm.responses import Fault
+
+FORMATS = ("json_schema strict", "json_schema", "json_object", "text")
+"""The ways to ask for JSON, best first."""
+
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "structured", "grammar")
+_CAPS = ("max_tokens", "max_completion_tokens", "")
+
+
+class Dialect:
+    """What one endpoint accepts of one model.
+
+    Attributes:
+        version: Counts what was learnt, so that a call which was under way meanwhile
+            is simply sent again.
+        settled: Has the endpoint accepted a call?
+        probe: Held by the one call that finds out, while others wait.
+    """
+
+    def __init__(self) -> None:
+        """Assume the best."""
+        self.format = 0
+        self.cap = 0
+        self.dropped: set[str] = set()
+        self.version = 0
+        self.settled = False
+        self.probe = PerLoop(asyncio.Lock)
+
+    def apply(
+        self, parameters: dict[str, Any], schema: Schema, max_tokens: int | None
+    ) -> dict[str, Any]:
+        """Write a request's parameters as the endpoint wants them."""
+        written = {name: v for name, v in parameters.items() if name not in self.dropped}
+        if max_tokens is not None and _CAPS[self.cap]:
+            # Models that want the newer name spend part of the cap on reasoning.
+            written[_CAPS[self.cap]] = max_tokens * 4 if self.cap else max_tokens
+        named: dict[str, Any] = {"name": "verdicts", "schema": schema}
+        if self.format == 0:
+            named["strict"] = True
+        if self.format <= 1:
+            written["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif self.format == 2:
+            written["response_format"] = {"type": "json_object"}
+        return written
+
+    def learn(self, fault: Fault, sent: dict[str, Any]) -> bool:
+        """Learn from a refusal what to leave out.
+
+        Args:
+            fault: What the endpoint answered.
+            sent: The parameters that it refused.
+
+        Returns:
+            Was something learnt, so that the call is worth sending again?
+        """
+        if fault.status not in (400, 422) or fault.overflow:
+            return False
+        learnt = self._learn(fault, sent)
+        self.version += learnt
+        return learnt
+
+    def _learn(self, fault: Fault, sent: dict[str, Any]) -> bool:
+        said = f"{fault.param} {fault.message}".casefold()
+        if any(word in said for word in _FORMAT_WORDS):
+            return self._next_format(sent)
+        cap = _CAPS[self.cap]
+        if cap and cap in sent and ("max_tokens" in said or "max_completion_tokens" in said):
+            self.cap += 1
+            return True
+        # A parameter counts as named only as a whole word: "seed" is in no "seeded".
+        words = set(said.replace("'", " ").replace('"', " ").replace("`", " ").split())
+        named = [name for name in sent if name in words or name.rstrip("s") in words]
+        droppable = [name for name in named if name not in ("model", "messages", "response_format")]
+        if droppable:
+            self.dropped.update(droppable)
+            return True
+        # It does not say what is wrong; the format is what differs most between endpoints.
+        return self._next_format(sent)
+
+    def _next_format(self, sent: dict[str, Any]) -> bool:
+        if "response_format" not in sent:
+            return False
+        self.format += 1
+        return True
+
+
+_known: dict[tuple[str, str], Dialect] = {}
+
+
+def dialect_of(endpoint: str, model: str) -> Dialect:
+    """Get what this process has learnt of an endpoint and a model."""
+    return _known.setdefault((endpoint, model), Dialect())

@@ -1,0 +1,130 @@
+"""Make a judge's model from a name, an address or a client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ctxeval.errors import (
+    AuthenticationError,
+    InvalidArgumentError,
+    MissingExtraError,
+    short,
+)
+from ctxeval.llm.client import OpenAICompatible, origin
+
+OPENAI = "https://api.openai.com/v1"
+
+
+def llm_factory(
+    model: str,
+    client: Any = None,
+    base_url: str | None = None,
+    *,
+    api_key: str | None = None,
+    temperature: float | None = 0,
+    concurrency: int = 16,
+    timeout: float = 120,
+    max_retries: int = 5,
+    max_wait: float = 60,
+    **parameters: Any,
+) -> OpenAICompatible:
+    """Make a model that judges, behind any endpoint that speaks OpenAI's chat completions.
+
+    Args:
+        model: The model's name at the endpoint.
+        client: Your own client instead of ours: anything with `.chat.completions.create`,
+            synchronous or not, of any version, or a function that makes one. Calls are
+            made on ctxeval's own event loop: an OpenAI client with the default transport
+            is copied for it; one with a transport of your own is used as it is, so make
+            a separate one for ctxeval.
+        base_url: The endpoint, `http://localhost:11434/v1` say; without one, the
+            environment's OPENAI_BASE_URL, or else OpenAI.
+        api_key: The key; without one, the environment's OPENAI_API_KEY. A local
+            endpoint needs none.
+        temperature: Sent unless None or refused.
+        concurrency: How many calls are under way at most.
+        timeout: Seconds until a call counts as unanswered (a client of yours has its own).
+        max_retries: How often a call is tried again after 429, 5xx, a timeout or a
+            connection error, with waits of 0.5, 1, 2, 4, 8, 8, … s, less up to half.
+        max_wait: The longest wait in seconds that an endpoint may ask for.
+        **parameters: Sent along with each call, and part of the model's identity:
+            `seed`, `top_p`, `extra_body`, `reasoning_effort`, …
+
+    Returns:
+        A model to give to metrics and to `score` as `llm`.
+
+    Raises:
+        MissingExtraError: No client is given, and openai is not installed.
+        AuthenticationError: No key is to be found for OpenAI itself.
+        InvalidArgumentError: The client is none, or a number is out of range.
+    """
+    if not isinstance(model, str) or not model:
+        raise InvalidArgumentError(f"model: {short(model)} is no name: give the endpoint's, a str")
+    for name, value, least in (
+        ("concurrency", concurrency, 1),
+        ("max_retries", max_retries, 0),
+        ("max_wait", max_wait, 0),
+        ("timeout", timeout, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < least:
+            raise InvalidArgumentError(f"{name}: {short(value)} is no number >= {least}")
+    if temperature is not None:
+        parameters = {"temperature": temperature, **parameters}
+    secret = None
+    if client is None:
+        address = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+        secret = api_key or os.environ.get("OPENAI_API_KEY")
+        make = _own_client(address, secret, timeout)
+    else:
+        make = client if callable(client) and not hasattr(client, "chat") else _users_client(client)
+        address = base_url or str(getattr(client, "base_url", "") or type(client).__name__)
+        secret = getattr(client, "api_key", None)
+    return OpenAICompatible(
+        model,
+        make,
+        endpoint=origin(address),
+        parameters=parameters,
+        concurrency=int(concurrency),
+        max_retries=int(max_retries),
+        max_wait=max_wait,
+        secret=secret if isinstance(secret, str) else None,
+    )
+
+
+def _own_client(base_url: str, api_key: str | None, timeout: float) -> Callable[[], Any]:
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise MissingExtraError("llm_factory without a client", "openai", "openai") from error
+    if api_key is None and base_url == OPENAI:
+        raise AuthenticationError(
+            "no key for OpenAI: set OPENAI_API_KEY, or give api_key=, client=, or the base_url= "
+            "of another endpoint"
+        )
+    key = api_key or "not-needed"
+    return lambda: openai.AsyncOpenAI(
+        base_url=base_url, api_key=key, timeout=timeout, max_retries=0
+    )
+
+
+def _users_client(client: Any) -> Callable[[], Any]:
+    if not hasattr(getattr(getattr(client, "chat", None), "completions", None), "create"):
+        raise InvalidArgumentError(
+            f"client: {short(client)} has no .chat.completions.create: give an OpenAI client"
+        )
+
+    def adopt() -> Any:
+        options: dict[str, Any] = {"max_retries": 0}  # the retries are ours
+        if type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper":
+            # The default transport: its pooled connections belong to the user's loop.
+            import openai
+
+            options["http_client"] = openai.DefaultAsyncHttpxClient(timeout=client.timeout)
+        with_options = getattr(client, "with_options", None)
+        return client if with_options is None else with_options(**options)
+
+    return adopt

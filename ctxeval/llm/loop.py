@@ -1,0 +1,114 @@
+"""The one event loop on which every model is called.
+
+An asynchronous HTTP client belongs to the loop of its first request: used from a second
+one, its pooled connections fail. So one daemon thread per process runs one loop, and
+everything that calls a model runs there, whoever asks: a script, a notebook whose own
+loop is running, or many threads. A forked process gets a loop of its own; `PerLoop` keeps
+what belongs to one (semaphores, clients, the judgements under way) from the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+from ctxeval.errors import InvalidArgumentError
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_running: _LoopThread | None = None
+
+
+class _LoopThread:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name="ctxeval-loop", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+
+def _current() -> _LoopThread:
+    global _running
+    with _lock:
+        if _running is None or not _running.thread.is_alive():
+            _running = _LoopThread()
+        return _running
+
+
+def _after_fork() -> None:
+    # The child has no thread but its own, and must not touch the parent's sockets.
+    global _running, _lock
+    _lock = threading.Lock()
+    _running = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    return asyncio.run_coroutine_threadsafe(coroutine, _current().loop)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on ctxeval's loop and wait for it, from any thread.
+
+    Raises:
+        InvalidArgumentError: It was called on that loop itself, where waiting would
+            never end.
+    """
+    if threading.current_thread() is _current().thread:
+        coroutine.close()
+        raise InvalidArgumentError(
+            "score() was called from within a judge's own call: await ascore() there"
+        )
+    future = _submit(coroutine)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+async def arun(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on ctxeval's loop and await it from whatever loop is running."""
+    if asyncio.get_running_loop() is _current().loop:
+        return await coroutine
+    return await asyncio.wrap_future(_submit(coroutine))
+
+
+class PerLoop(Generic[T]):
+    """Something made once per event loop, for whichever loop is running.
+
+    Args:
+        make: Makes it. Only the newest loop's is kept: there is one at a time, and a
+            forked child must not touch the parent's.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        """See the class."""
+        self.make = make
+        self._made: tuple[asyncio.AbstractEventLoop, T] | None = None
+
+    def get(self) -> T:
+        """Give the running loop's own, made at its first use."""
+        loop = asyncio.get_running_loop()
+        if self._made is None or self._made[0] is not loop:
+            self._made = (loop, self.make())
+        return self._made[1]
+
+    def made(self) -> T | None:
+        """Give the running loop's own if it was made."""
+        if self._made is None or self._made[0] is not asyncio.get_running_loop():
+            return None
+        return self._made[1]

@@ -1,0 +1,67 @@
+"""What a judge needs of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ctxeval.verdicts import Usage
+
+Message = Mapping[str, str]
+"""A chat message: `{"role": "system" | "user", "content": …}`."""
+
+Schema = Mapping[str, Any]
+"""A JSON schema: every field required, no unions, no additional properties."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's reply.
+
+    Attributes:
+        text: What it wrote; "" where it wrote nothing.
+        usage: What the call cost, refused and repeated attempts included.
+        finish_reason: Why it stopped: "stop", "length" (the output was cut),
+            "content_filter" or "refusal" (it would not answer).
+        model: The model that answered, as the endpoint names it.
+    """
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = "stop"
+    model: str = ""
+
+
+@runtime_checkable
+class LLM(Protocol):
+    """A language model that can judge. Implement it to bring your own.
+
+    `complete` is awaited on ctxeval's own event loop (see `ctxeval.llm.loop`), many
+    calls at a time: as many as an attribute `concurrency` says, 16 without one.
+    """
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What distinguishes this model's answers from another's, and no secret.
+
+        It enters the key under which verdicts are kept: endpoint, model, parameters.
+        """
+        ...
+
+    async def complete(
+        self, messages: Sequence[Message], schema: Schema, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Answer the messages with JSON that follows the schema.
+
+        Args:
+            messages: What to answer.
+            schema: What the answer should look like. The messages describe it too, so
+                an endpoint without structured output may leave it aside.
+            max_tokens: The cap on the output.
+
+        Raises:
+            ContextOverflowError: The messages do not fit.
+            JudgeError: There is no reply, for good.
+        """
+        ...

@@ -1,0 +1,207 @@
+"""What all metrics share: how a sample becomes a number, or why it does not.
+
+In this order: a missing field, nothing expected, nothing retrieved, then the verdicts,
+then the formula. A metric adds which verdicts it reads and which formula it applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal
+
+from ctxeval.errors import MissingFieldError
+from ctxeval.judges.ids import expected_grades
+from ctxeval.judges.judge import Judge
+from ctxeval.result import MetricResult, Status
+from ctxeval.sample import Sample
+from ctxeval.verdicts import Verdicts
+
+Answers = list[bool | None]
+MAX_ENUMERATED = 10
+"""Up to so many unread verdicts, every way to complete them is tried."""
+
+
+class Metric:
+    """What all metrics have in common.
+
+    Attributes:
+        name: The metric's name, under which results are found.
+        judge: Who gives the verdicts.
+        purpose: For a model: what the chunks are judged for.
+        reads: Does the formula read the verdicts on the "chunks" or on the "units"?
+    """
+
+    name: str
+    judge: Judge
+    purpose: ClassVar[Literal["reference", "response", "question"]] = "reference"
+    reads: ClassVar[Literal["chunks", "units"]] = "chunks"
+
+    def answers(self, verdicts: Verdicts) -> Answers:
+        """Give the verdicts that the formula reads, None for an unread one."""
+        return verdicts.relevant() if self.reads == "chunks" else verdicts.covered()
+
+    def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
+        """Apply the formula to verdicts that are all read."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """What decides the value besides the sample: the metric, the judge, its prompts."""
+        return f"{self.name}/1 {self.judge.signature}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields of a sample that must not be None."""
+        if not self.judge.calls_model:
+            return self.judge.retrieved_field, *self.judge.expected_fields
+        target = () if self.purpose == "question" else (self.purpose,)
+        return "user_input", self.judge.retrieved_field, *target
+
+    def missing(self, sample: Sample) -> str:
+        """Say which needed fields are None; "" where none is."""
+        missing = [field for field in self.needs if getattr(sample, field) is None]
+        if missing == ["reference"] and self.reads == "units" and sample.reference_claims:
+            return ""
+        if not missing:
+            return ""
+        return f"{self.name} needs {' and '.join(missing)}, which the sample lacks"
+
+    def before_judging(self, sample: Sample) -> MetricResult | None:
+        """Give the result where no verdict is needed: nothing expected or nothing retrieved."""
+        nothing = self._nothing_expected(sample)
+        if nothing:
+            return self.result(None, "undefined", nothing)
+        if not getattr(sample, self.judge.retrieved_field):
+            return self.result(0.0, bounds=(0.0, 0.0))
+        return None
+
+    def _nothing_expected(self, sample: Sample) -> str:
+        if self.judge.name == "id":
+            return "" if expected_grades(sample) else "no id is expected"
+        if self.judge.name == "text":
+            if any(text.strip() for text in sample.reference_contexts or ()):
+                return ""
+            return "no text is expected: reference_contexts is empty or blank"
+        if self.reads == "units" and sample.reference_claims is not None:
+            return "" if sample.reference_claims else "nothing is expected: no claims"
+        field = "user_input" if self.purpose == "question" else self.purpose
+        return "" if (getattr(sample, field) or "").strip() else f"{field} is blank"
+
+    def after_judging(self, verdicts: Verdicts) -> MetricResult:
+        """Turn verdicts into the result.
+
+        Where some could not be read, the result is scored only if every way to
+        complete them gives the same value.
+        """
+        answers = self.answers(verdicts)
+        unread = [index for index, answer in enumerate(answers) if answer is None]
+        if not unread:
+            value = self.formula(answers, verdicts)  # type: ignore[arg-type]  # none is None
+            return self.result(value, "scored", verdicts.note, verdicts, (value, value))
+        low, high = self._bounds(answers, unread, verdicts)
+        if low == high:
+            return self.result(low, "scored", verdicts.note, verdicts, (low, high))
+        source = verdicts.chunks if self.reads == "chunks" else verdicts.units
+        what = {"chunks": "chunk", "units": "claim"}[self.reads]
+        reason = f"{len(unread)} of {len(answers)} verdicts could not be read, the first on " + (
+            f"{what} {unread[0]}: {source[unread[0]].reason}"
+        )
+        return self.result(None, "failed", reason, verdicts, (low, high))
+
+    def _bounds(
+        self, answers: Answers, unread: Sequence[int], verdicts: Verdicts
+    ) -> tuple[float, float]:
+        if len(unread) > MAX_ENUMERATED:
+            return 0.0, 1.0
+        values = []
+        for way in product((False, True), repeat=len(unread)):
+            completed = [bool(answer) for answer in answers]
+            for index, answer in zip(unread, way, strict=True):
+                completed[index] = answer
+            values.append(self.formula(completed, verdicts))
+        return min(values), max(values)
+
+    def result(
+        self,
+        value: float | None,
+        status: Status = "scored",
+        reason: str = "",
+        verdicts: Verdicts | None = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> MetricResult:
+        """Make a result of this metric."""
+        return MetricResult(
+            value,
+            status,
+            reason,
+            verdicts,
+            bounds,
+            self.name,
+            self.signature,
+            None if verdicts is None else verdicts.usage,
+        )
+
+    def score(
+        self, sample: Sample | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MetricResult:
+        """Score one sample, given as a `Sample`, as a dict, or by its fields as keywords.
+
+        Works in a script, in a notebook and in any thread.
+
+        Raises:
+            MissingFieldError: A field that the metric needs is None.
+            JudgeError: The model gave no reply.
+            InvalidSampleError: The fields are no sample.
+        """
+        sample = self._complete(Sample.of(sample, **fields))
+        if (result := self.before_judging(sample)) is not None:
+            return result
+        return self.after_judging(self.judge.judge(sample, **self._question()))
+
+    async def ascore(
+        self, sample: Sample | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MetricResult:
+        """Score one sample from asynchronous code; see `score`."""
+        sample = self._complete(Sample.of(sample, **fields))
+        if (result := self.before_judging(sample)) is not None:
+            return result
+        return self.after_judging(await self.judge.ajudge(sample, **self._question()))
+
+    def batch_score(self, samples: Iterable[Sample | Mapping[str, Any]]) -> list[MetricResult]:
+        """Score many samples; none costs another.
+
+        Returns:
+            A result per sample, in order: where a field is missing, "skipped"; where
+            the model gave no reply, "failed".
+
+        Raises:
+            InvalidSampleError: One of them is no sample; the message says which.
+        """
+        from ctxeval.scoring import score_all
+
+        return [results[self.name] for results in score_all(samples, [self])]
+
+    async def abatch_score(
+        self, samples: Iterable[Sample | Mapping[str, Any]]
+    ) -> list[MetricResult]:
+        """Score many samples from asynchronous code; see `batch_score`."""
+        from ctxeval.scoring import ascore_all
+
+        return [results[self.name] for results in await ascore_all(samples, [self])]
+
+    def _complete(self, sample: Sample) -> Sample:
+        if missing := self.missing(sample):
+            raise MissingFieldError(f"{missing}: give it")
+        return sample
+
+    def _question(self) -> dict[str, Any]:
+        return {
+            "purpose": self.purpose,
+            "chunks": self.reads == "chunks",
+            "units": self.reads == "units",
+        }
+
+    def __repr__(self) -> str:
+        """Show name and judge."""
+        return f"<{self.signature}>"

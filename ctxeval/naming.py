@@ -1,0 +1,172 @@
+"""Metrics by their names, and the metrics that fit a sample."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ctxeval.errors import InvalidArgumentError, near, short
+from ctxeval.judges.judge import Judge
+from ctxeval.judges.text import TextJudge
+from ctxeval.metric import Metric
+from ctxeval.metrics import (
+    NDCG,
+    AveragePrecision,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    ContextUtilization,
+    HitRate,
+    IDBasedContextPrecision,
+    IDBasedContextRecall,
+    NonLLMContextPrecisionWithReference,
+    NonLLMContextRecall,
+    PrecisionAtK,
+    RankMetric,
+    RecallAtK,
+    ReciprocalRank,
+)
+from ctxeval.sample import Sample
+
+if TYPE_CHECKING:
+    from ctxeval.llm.protocol import LLM
+
+Metrics = str | Metric | Iterable[str | Metric]
+"""Wherever metrics are taken: one or several, as objects or by name, or "auto"."""
+
+_WITHOUT_MODEL: dict[str, type[Metric]] = {
+    metric.name: metric
+    for metric in (
+        IDBasedContextPrecision,
+        IDBasedContextRecall,
+        NonLLMContextPrecisionWithReference,
+        NonLLMContextRecall,
+    )
+}
+_WITH_MODEL: dict[str, type[Metric]] = {
+    metric.name: metric
+    for metric in (ContextPrecision, ContextRecall, ContextRelevance, ContextUtilization)
+}
+_RANKED: dict[str, type[RankMetric]] = {
+    metric.stem: metric
+    for metric in (HitRate, ReciprocalRank, PrecisionAtK, RecallAtK, NDCG, AveragePrecision)
+}
+_SHORT = {
+    "non_llm_context_precision": "non_llm_context_precision_with_reference",
+    "mrr": "reciprocal_rank",
+}
+_RANKED_NAME = re.compile(r"(\w+?)(?:@(\d+))?(?:\[(\w+)\])?")
+
+
+def metric_by_name(name: str, llm: LLM | None = None) -> Metric:
+    """Make the metric of this name, with its defaults.
+
+    Args:
+        name: `"context_recall"`, `"ndcg@10"`, `"hit_rate@5[text]"`, …
+        llm: The model, for the metrics that need one.
+
+    Raises:
+        InvalidArgumentError: There is no such metric, or it needs a model.
+    """
+    plain = _SHORT.get(name, name)
+    if plain in _WITHOUT_MODEL:
+        return _WITHOUT_MODEL[plain]()
+    if plain in _WITH_MODEL:
+        return _WITH_MODEL[plain](_needed(llm, name))  # type: ignore[call-arg]  # all take one
+    matched = _RANKED_NAME.fullmatch(name)
+    stem = _SHORT.get(matched[1], matched[1]) if matched else ""
+    if matched is None or stem not in _RANKED:
+        examples = [stem if stem == "reciprocal_rank" else f"{stem}@10" for stem in _RANKED]
+        known = [*_WITHOUT_MODEL, *_WITH_MODEL, *examples]
+        raise InvalidArgumentError(f"metrics: {short(name)} is unknown: {near(name, known)}")
+    k = None if matched[2] is None else int(matched[2])
+    return _RANKED[stem](k, judge=_judge_by_name(matched[3], name, llm))
+
+
+def _judge_by_name(judge: str | None, name: str, llm: LLM | None) -> Judge | None:
+    if judge in (None, "id"):
+        return None
+    if judge == "text":
+        return TextJudge()
+    if judge == "llm":
+        from ctxeval.judges.llm import LLMJudge
+
+        return LLMJudge(_needed(llm, name))
+    raise InvalidArgumentError(
+        f"metrics: {name!r} names the judge {judge!r}: it is one of id, text, llm"
+    )
+
+
+def _needed(llm: LLM | None, name: str) -> LLM:
+    if llm is None:
+        raise InvalidArgumentError(
+            f"metrics: {name!r} is judged by a model: give llm=ctxeval.llm_factory('…')"
+        )
+    return llm
+
+
+def resolve(metrics: Metrics, llm: LLM | None = None) -> list[Metric]:
+    """Make a list of metrics out of objects and names; "auto" is not among them.
+
+    Raises:
+        InvalidArgumentError: There is none, something is no metric, or two have one name.
+    """
+    given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        raise InvalidArgumentError(f"metrics: {short(metrics)} is no metric and no list of them")
+    resolved: dict[str, Metric] = {}
+    for item in given:
+        if isinstance(item, type) and issubclass(item, Metric):
+            named = item.__name__
+            raise InvalidArgumentError(f"metrics: {named} is a class: give {named}(…)")
+        if not isinstance(item, (str, Metric)):
+            raise InvalidArgumentError(f"metrics: {short(item)} is no metric and no metric's name")
+        metric = metric_by_name(item, llm) if isinstance(item, str) else item
+        if metric.name in resolved:
+            raise InvalidArgumentError(
+                f"metrics: two are named {metric.name!r}: set the .name of one of them"
+            )
+        resolved[metric.name] = metric
+    if not resolved:
+        raise InvalidArgumentError("metrics: the list is empty: give at least one, or 'auto'")
+    return list(resolved.values())
+
+
+class MetricSet:
+    """Metrics as the user gave them: fixed ones, or "auto", chosen for each sample.
+
+    Args:
+        metrics: Objects, names, or "auto".
+        llm: The model, for those by name and for "auto".
+
+    Raises:
+        InvalidArgumentError: See `resolve`.
+    """
+
+    def __init__(self, metrics: Metrics = "auto", llm: LLM | None = None) -> None:
+        """See the class."""
+        self.auto = isinstance(metrics, str) and metrics == "auto"
+        if not self.auto:
+            self._fixed = resolve(metrics, llm)
+            return
+        self._fixed = []
+        self._by_id = resolve([*_IDS, "reciprocal_rank", "ndcg@10"])
+        self._by_text = resolve([*_TEXTS])
+        self._by_model = {} if llm is None else {m.name: m for m in resolve([*_WITH_MODEL], llm)}
+
+    def of(self, sample: Sample) -> list[Metric]:
+        """Give the metrics for a sample: the fixed ones, or those that it has the fields for."""
+        if not self.auto:
+            return self._fixed
+        chosen: list[Metric] = []
+        if sample.reference_context_ids is not None:
+            chosen += self._by_id
+        if sample.reference_contexts is not None:
+            chosen += self._by_text
+        chosen += self._by_model.values()
+        return [metric for metric in chosen if not metric.missing(sample)]
+
+
+_IDS = ("id_based_context_precision", "id_based_context_recall")
+_TEXTS = ("non_llm_context_precision_with_reference", "non_llm_context_recall")

@@ -1,0 +1,176 @@
+"""Score samples by several metrics: who shares a judge shares its verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ctxeval.errors import CtxEvalError, InvalidSampleError, JudgeError, short
+from ctxeval.llm.loop import arun, run
+from ctxeval.metric import Metric
+from ctxeval.naming import Metrics, MetricSet
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample
+from ctxeval.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from ctxeval.llm.protocol import LLM
+
+Results = dict[str, MetricResult]
+"""Results by the metric's name."""
+
+MAX_SAMPLES_AT_ONCE = 64
+"""How many samples are being judged at once; the calls are limited by the model's own limit."""
+
+
+def score(
+    sample: Sample | Mapping[str, Any],
+    metrics: Metrics = "auto",
+    llm: LLM | None = None,
+) -> Results:
+    """Score one sample by several metrics, judging once for all that share a judge.
+
+    Args:
+        sample: A `Sample`, or a dict of its fields.
+        metrics: Metrics or their names, or "auto": whatever the sample has the fields for.
+        llm: The model, for metrics given by name and for "auto".
+
+    Returns:
+        A result for each metric, by name. No metric costs another: where a field is
+        missing the result is "skipped", where a judge failed it is "failed", each with
+        its reason.
+
+    Raises:
+        InvalidSampleError: It is no sample.
+        InvalidArgumentError: A metric is unknown.
+
+    Examples:
+        >>> results = score({"retrieved_context_ids": ["a", "b"], "reference_context_ids": ["b"]})
+        >>> results["reciprocal_rank"].value
+        0.5
+    """
+    return score_all([sample], MetricSet(metrics, llm))[0]
+
+
+async def ascore(
+    sample: Sample | Mapping[str, Any],
+    metrics: Metrics = "auto",
+    llm: LLM | None = None,
+) -> Results:
+    """Score one sample from asynchronous code; see `score`."""
+    return (await ascore_all([sample], MetricSet(metrics, llm)))[0]
+
+
+def score_all(
+    samples: Iterable[Sample | Mapping[str, Any]], metrics: MetricSet | Sequence[Metric]
+) -> list[Results]:
+    """Score many samples; see `score`."""
+    work = [_Work(sample, metrics) for sample in _checked(samples)]
+    _score_without_model(work)
+    if any(one.by_model for one in work):
+        run(_score_by_model(work))
+    return [one.in_order() for one in work]
+
+
+async def ascore_all(
+    samples: Iterable[Sample | Mapping[str, Any]], metrics: MetricSet | Sequence[Metric]
+) -> list[Results]:
+    """Score many samples from asynchronous code; see `score`."""
+    work = [_Work(sample, metrics) for sample in _checked(samples)]
+    await asyncio.to_thread(_score_without_model, work)
+    if any(one.by_model for one in work):
+        await arun(_score_by_model(work))
+    return [one.in_order() for one in work]
+
+
+class _Work:
+    """One sample's metrics, those that share verdicts together, and their results."""
+
+    def __init__(self, sample: Sample, metrics: MetricSet | Sequence[Metric]) -> None:
+        self.sample = sample
+        self.metrics = metrics.of(sample) if isinstance(metrics, MetricSet) else metrics
+        self.results: Results = {}
+        self.by_model: list[list[Metric]] = []
+        self.without_model: list[list[Metric]] = []
+        groups: dict[object, list[Metric]] = {}
+        for metric in self.metrics:
+            if missing := metric.missing(sample):
+                self.results[metric.name] = metric.result(None, "skipped", missing)
+            elif (result := metric.before_judging(sample)) is not None:
+                self.results[metric.name] = result
+            else:
+                purpose = metric.purpose if metric.judge.calls_model else ""
+                groups.setdefault((metric.judge.shared_by, purpose), []).append(metric)
+        for group in groups.values():
+            by_model = group[0].judge.calls_model
+            (self.by_model if by_model else self.without_model).append(group)
+
+    def conclude(self, group: Sequence[Metric], verdicts: Verdicts) -> None:
+        for metric in group:
+            try:
+                self.results[metric.name] = metric.after_judging(verdicts)
+            except Exception as error:  # a similarity of the user's own may raise anything
+                self.fail([metric], error)
+
+    def fail(self, group: Sequence[Metric], error: Exception) -> None:
+        said = str(error) if isinstance(error, CtxEvalError) else f"{type(error).__name__}: {error}"
+        for metric in group:
+            self.results[metric.name] = metric.result(None, "failed", said)
+
+    def in_order(self) -> Results:
+        return {metric.name: self.results[metric.name] for metric in self.metrics}
+
+
+def _score_without_model(work: Sequence[_Work]) -> None:
+    by_judge: dict[object, list[tuple[_Work, list[Metric]]]] = {}
+    for one in work:
+        for group in one.without_model:
+            by_judge.setdefault(group[0].judge.shared_by, []).append((one, group))
+    for members in by_judge.values():
+        judge = members[0][1][0].judge
+        try:
+            judge.prepare([one.sample for one, _ in members])
+        except Exception as error:  # the user's embedding function may raise anything
+            for one, group in members:
+                one.fail(group, error)
+            continue
+        for one, group in members:
+            try:
+                verdicts = judge.judge(one.sample)
+            except Exception as error:
+                one.fail(group, error)
+            else:
+                one.conclude(group, verdicts)
+
+
+async def _score_by_model(work: Sequence[_Work]) -> None:
+    limit = asyncio.Semaphore(MAX_SAMPLES_AT_ONCE)
+
+    async def judge(one: _Work, group: list[Metric]) -> None:
+        async with limit:
+            try:
+                verdicts = await group[0].judge.ajudge(
+                    one.sample,
+                    group[0].purpose,
+                    chunks=any(metric.reads == "chunks" for metric in group),
+                    units=any(metric.reads == "units" for metric in group),
+                )
+            except JudgeError as error:
+                one.fail(group, error)
+            else:
+                one.conclude(group, verdicts)
+
+    await asyncio.gather(*(judge(one, group) for one in work for group in one.by_model))
+
+
+def _checked(samples: Iterable[Sample | Mapping[str, Any]]) -> list[Sample]:
+    if isinstance(samples, (Sample, Mapping, str)) or not isinstance(samples, Iterable):
+        raise InvalidSampleError(f"samples: {short(samples)} is no list: give a list of samples")
+    checked = []
+    for index, sample in enumerate(samples):
+        try:
+            checked.append(Sample.of(sample))
+        except InvalidSampleError as error:
+            raise InvalidSampleError(f"samples[{index}]: {error}") from None
+    return checked

@@ -1,0 +1,142 @@
+"""A model that answers by script, for tests and for trying things out without a key."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ctxeval.llm.protocol import Completion, Message, Schema
+from ctxeval.verdicts import Usage
+
+Relevant = Collection[str] | Callable[[str, str], bool]
+Supported = Mapping[str, Collection[str]] | Callable[[str, Sequence[str]], Collection[int]]
+Claims = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
+Reply = str | Completion | Exception
+
+
+class ScriptedLLM:
+    """A model that answers ctxeval's prompts by rules of yours, and remembers what it was asked.
+
+    Args:
+        relevant: The chunks that are useful, or a function of (question, chunk) that
+            says so.
+        supported: Per claim the chunks that support it, any one of them alone; or a
+            function of (claim, chunks) that gives the indices of those that it needs.
+        claims: Per reference its claims, or a function that gives them. Without one a
+            reference is split at its full stops.
+        replies: What to answer first, in this order, whatever is asked: text, a
+            `Completion`, or an exception to raise. Then the rules apply.
+        concurrency: How many calls are under way at most.
+
+    Attributes:
+        documents: What was asked, call by call, as read from the prompts.
+        calls: The messages, call by call.
+
+    Examples:
+        >>> from ctxeval import ContextPrecision
+        >>> llm = ScriptedLLM(relevant={"Paris is the capital of France."})
+        >>> result = ContextPrecision(llm).score(
+        ...     user_input="What is the capital of France?",
+        ...     reference="Paris.",
+        ...     retrieved_contexts=["Lyon is a city.", "Paris is the capital of France."],
+        ... )
+        >>> result.value
+        0.5
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(
+        self,
+        relevant: Relevant = (),
+        supported: Supported | None = None,
+        claims: Claims | None = None,
+        *,
+        replies: Iterable[Reply] = (),
+        concurrency: int = 16,
+    ) -> None:
+        """See the class."""
+        self._relevant = relevant
+        self._supported = supported or {}
+        self._claims = claims or {}
+        self._replies = iter(replies)
+        self._number = next(self._numbers)
+        self.concurrency = concurrency
+        self.calls: list[Sequence[Message]] = []
+        self.documents: list[dict[str, Any]] = []
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Each scripted model is one of its own: none gets another's kept verdicts."""
+        return {"endpoint": "scripted", "model": f"scripted-{self._number}"}
+
+    async def complete(
+        self, messages: Sequence[Message], schema: Schema, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Answer by the next reply, or by the rules."""
+        from ctxeval.judges.prompts import read_document
+
+        self.calls.append(messages)
+        self.documents.append(read_document(messages))
+        reply = next(self._replies, None)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, Completion):
+            return reply
+        text = self.answer(messages) if reply is None else reply
+        prompt = sum(len(message["content"]) for message in messages) // 4
+        return Completion(text, Usage(1, prompt, len(text) // 4), model="scripted")
+
+    def answer(self, messages: Sequence[Message]) -> str:
+        """Answer one of ctxeval's prompts by the rules, as JSON."""
+        from ctxeval.judges.prompts import read_document
+
+        document = read_document(messages)
+        if "text" in document:
+            return json.dumps({"claims": list(self._split(document["text"]))})
+        texts = [chunk["text"] for chunk in document["chunks"]]
+        reply: dict[str, Any] = {}
+        if "claims" in document:
+            reply["claims"] = [
+                self._claim_verdict(claim["id"], self._needed(claim["claim"], texts))
+                for claim in document["claims"]
+            ]
+        if "judge_chunks" in document:
+            reply["chunks"] = [
+                {
+                    "id": number,
+                    "reason": "by script",
+                    "verdict": self._chunk_verdict(document["question"], texts[number - 1]),
+                }
+                for number in document["judge_chunks"]
+            ]
+        return json.dumps(reply)
+
+    def _split(self, reference: str) -> Sequence[str]:
+        if callable(self._claims):
+            return self._claims(reference)
+        if reference in self._claims:
+            return self._claims[reference]
+        return [f"{part.strip()}." for part in reference.split(".") if part.strip()]
+
+    def _needed(self, claim: str, texts: Sequence[str]) -> Collection[int]:
+        if callable(self._supported):
+            return self._supported(claim, texts)
+        supporting = self._supported.get(claim, ())
+        return [index for index, text in enumerate(texts) if text in supporting][:1]
+
+    @staticmethod
+    def _claim_verdict(number: int, needed: Collection[int]) -> dict[str, Any]:
+        return {
+            "id": number,
+            "reason": "by script",
+            "supporting_chunks": [index + 1 for index in needed],
+            "verdict": "yes" if needed else "no",
+        }
+
+    def _chunk_verdict(self, question: str, text: str) -> str:
+        relevant = self._relevant
+        yes = relevant(question, text) if callable(relevant) else text in relevant
+        return "yes" if yes else "no"

@@ -1,0 +1,1 @@
+"""ctxeval for LangChain."""
