@@ -37,11 +37,14 @@ from ctxeval.metrics import (
     RecallAtK,
     ReciprocalRank,
 )
+from ctxeval.record.query import Chunk, QueryRecord, Retrieval, text_id
+from ctxeval.record.references import References
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Usage, Verdict, Verdicts
 
 if TYPE_CHECKING:
+    from ctxeval.capture.recorder import Recorder
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
@@ -52,6 +55,7 @@ __version__ = "0.1.0"
 
 # These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
 _LAZY = {
+    "Recorder": "ctxeval.capture.recorder",
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
@@ -66,6 +70,7 @@ __all__ = [
     "NDCG",
     "AuthenticationError",
     "AveragePrecision",
+    "Chunk",
     "Completion",
     "ContextOverflowError",
     "ContextPrecision",
@@ -91,9 +96,13 @@ __all__ = [
     "NonLLMContextRecall",
     "NotScoredError",
     "PrecisionAtK",
+    "QueryRecord",
     "QuotaError",
     "RecallAtK",
     "ReciprocalRank",
+    "Recorder",
+    "References",
+    "Retrieval",
     "Sample",
     "Span",
     "TextJudge",
@@ -103,6 +112,7 @@ __all__ = [
     "ascore",
     "llm_factory",
     "score",
+    "text_id",
 ]
 
 

@@ -1,7 +1,23 @@
-"""The command line."""
+"""The command line: `ctxeval --help`."""
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    Exits with 1 and one line on standard error where something was wrong.
+    """
+    try:
+        from ctxeval.commands import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(f"the command line needs {error.name}: pip install 'ctxeval[cli]'")
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -167,6 +167,10 @@ class MetricSet:
         chosen += self._by_model.values()
         return [metric for metric in chosen if not metric.missing(sample)]
 
+    def by_id(self) -> list[Metric]:
+        """Give the metrics that judge by id, whatever the sample."""
+        return self._by_id if self.auto else [m for m in self._fixed if m.judge.name == "id"]
+
 
 _IDS = ("id_based_context_precision", "id_based_context_recall")
 _TEXTS = ("non_llm_context_precision_with_reference", "non_llm_context_recall")

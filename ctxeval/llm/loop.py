@@ -56,7 +56,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine on ctxeval's loop, from any thread."""
     return asyncio.run_coroutine_threadsafe(coroutine, _current().loop)
 
 
@@ -72,7 +73,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise InvalidArgumentError(
             "score() was called from within a judge's own call: await ascore() there"
         )
-    future = _submit(coroutine)
+    future = submit(coroutine)
     try:
         return future.result()
     except BaseException:
@@ -84,7 +85,7 @@ async def arun(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on ctxeval's loop and await it from whatever loop is running."""
     if asyncio.get_running_loop() is _current().loop:
         return await coroutine
-    return await asyncio.wrap_future(_submit(coroutine))
+    return await asyncio.wrap_future(submit(coroutine))
 
 
 class PerLoop(Generic[T]):

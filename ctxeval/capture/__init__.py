@@ -1,0 +1,1 @@
+"""From a framework's events to scored records, behind the application's back."""

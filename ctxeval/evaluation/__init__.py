@@ -1,0 +1,1 @@
+"""Many samples: what their scores say together."""

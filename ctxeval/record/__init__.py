@@ -1,0 +1,1 @@
+"""What was captured from an application, and what was expected of it."""

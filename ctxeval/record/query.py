@@ -1,0 +1,183 @@
+"""One query captured from an application, with every retrieval inside it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample, Span
+
+QueryStatus = Literal["ok", "incomplete", "error", "cancelled", "abandoned"]
+
+TEXT_HASH = "text_hash"
+"""The `id_source` of an id that is only a hash of the chunk's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One retrieved piece of text.
+
+    Attributes:
+        rank: Its place, 0 for the best.
+        id: Its id.
+        id_source: Where the id came from: `document_id`, `node_id`, `metadata:<key>`,
+            `text_hash`, …
+        text: Its text.
+        score: What the retriever gave it, where known.
+        span: Where in its document it stands, where known.
+        metadata: What the application keeps with it.
+    """
+
+    rank: int
+    id: str
+    id_source: str
+    text: str
+    score: float | None = None
+    span: Span | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def text_id(text: str) -> str:
+    """Name a chunk by its text, where it has no id of its own."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(slots=True)
+class Retrieval:
+    """One retriever run inside a query.
+
+    Attributes:
+        query: What the retriever was asked, which may differ from the question.
+        chunks: What it gave, best first.
+        name: The retriever's name.
+        kind: "retrieve", "rerank" or "prompt" (what reached the model's prompt).
+        parent: The order of the retrieval that it ran inside of, None for an outermost one.
+        order: Its place among the query's retrievals, in order of starting.
+        latency: How many seconds it took.
+        error: What went wrong; "" where nothing did.
+        scores: Its own results by id and by text, by the metric's name.
+    """
+
+    query: str
+    chunks: tuple[Chunk, ...] = ()
+    name: str = ""
+    kind: Literal["retrieve", "rerank", "prompt"] = "retrieve"
+    parent: int | None = None
+    order: int = 0
+    latency: float = 0.0
+    error: str = ""
+    scores: dict[str, MetricResult] = field(default_factory=dict)
+
+    @property
+    def outermost(self) -> bool:
+        """Did it run inside of no other retrieval?"""
+        return self.parent is None
+
+
+@dataclass(slots=True)
+class QueryRecord:
+    """One query captured from an application.
+
+    Attributes:
+        id: The query's id, as its framework knows it.
+        question: What was asked.
+        answer: What the application answered; None where it gave none or is a retriever.
+        status: "ok"; "incomplete" (the answer was cut short), "error", "cancelled",
+            "abandoned" (it never ended).
+        retrievals: Every retriever run, in order of starting.
+        scores: The results so far, by the metric's name.
+        pending: The names of the metrics that are still being judged.
+        metadata: What the application passed along.
+        started: When it began.
+        ended: When it ended.
+        reference: What was expected, where it was found.
+        unreferenced: Why no expectation was found; "" where one was.
+    """
+
+    id: str
+    question: str
+    answer: str | None = None
+    status: QueryStatus = "ok"
+    retrievals: list[Retrieval] = field(default_factory=list)
+    scores: dict[str, MetricResult] = field(default_factory=dict)
+    pending: frozenset[str] = frozenset()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    started: datetime | None = None
+    ended: datetime | None = None
+    reference: Sample | None = None
+    unreferenced: str = ""
+
+    def stages(self) -> list[Retrieval]:
+        """Give the retrievals as a funnel: inner ones before those that they ran inside of."""
+        depth = {retrieval.order: self._depth(retrieval) for retrieval in self.retrievals}
+        return sorted(self.retrievals, key=lambda one: (-depth[one.order], one.order))
+
+    def _depth(self, retrieval: Retrieval) -> int:
+        by_order = {one.order: one for one in self.retrievals}
+        depth = 0
+        while retrieval.parent is not None and retrieval.parent in by_order:
+            retrieval = by_order[retrieval.parent]
+            depth += 1
+        return depth
+
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Give what the query retrieved: the outermost retrieval's chunks.
+
+        With several outermost retrievals: their chunks in order of starting, without
+        those whose id has been there.
+        """
+        outermost = [one for one in self.retrievals if one.outermost and not one.error]
+        if len(outermost) == 1:
+            return outermost[0].chunks
+        pool = {chunk.id: chunk for one in reversed(outermost) for chunk in reversed(one.chunks)}
+        return tuple(reversed(pool.values()))
+
+    @property
+    def pooled(self) -> bool:
+        """Do the chunks come from several retrievals, so that their ranks mean little?"""
+        return sum(one.outermost and not one.error for one in self.retrievals) > 1
+
+    def sample(self, stage: Retrieval | None = None) -> Sample:
+        """Make a sample of what was retrieved and what was expected.
+
+        Args:
+            stage: The retrieval in question; None: what the query as a whole retrieved.
+
+        Returns:
+            A sample. It has no ids where all of them are hashes of the texts and none of
+            these is expected, and no response where the query did not end well.
+        """
+        chunks = self.chunks() if stage is None else stage.chunks
+        expected = self.reference or Sample()
+        ids: Sequence[str] | None = [chunk.id for chunk in chunks]
+        if chunks and all(chunk.id_source == TEXT_HASH for chunk in chunks):
+            known = expected.reference_context_ids or ()
+            if not any(chunk.id in known for chunk in chunks):
+                ids = None
+        spans = [chunk.span for chunk in chunks]
+        return expected.model_copy(
+            update={
+                "id": expected.id or self.id,
+                "user_input": self.question,
+                "retrieved_contexts": [chunk.text for chunk in chunks],
+                "retrieved_context_ids": ids,
+                "retrieved_spans": spans if chunks and all(spans) else None,
+                "response": self.answer if self.status == "ok" else None,
+                "metadata": {**expected.metadata, **self.metadata},
+            }
+        )
+
+    def as_reference(self, relevant_ids: Sequence[object]) -> Sample:
+        """Turn the record into ground truth.
+
+        Args:
+            relevant_ids: The ids of the chunks that should be retrieved.
+
+        Returns:
+            A sample to put among the references.
+        """
+        return Sample(user_input=self.question, reference_context_ids=relevant_ids)
