@@ -61,9 +61,8 @@ class Metric:
     def missing(self, sample: Sample) -> str:
         """Say which needed fields are None; "" where none is."""
         missing = [field for field in self.needs if getattr(sample, field) is None]
-        if missing == ["reference"] and self.reads == "units" and sample.reference_claims:
-            return ""
-        if not missing:
+        claims_given = self.reads == "units" and sample.reference_claims is not None
+        if not missing or (missing == ["reference"] and claims_given):
             return ""
         return f"{self.name} needs {' and '.join(missing)}, which the sample lacks"
 

@@ -78,9 +78,11 @@ def metric_by_name(name: str, llm: LLM | None = None) -> Metric:
     stem = _SHORT.get(matched[1], matched[1]) if matched else ""
     if matched is None or stem not in _RANKED:
         examples = [stem if stem == "reciprocal_rank" else f"{stem}@10" for stem in _RANKED]
-        known = [*_WITHOUT_MODEL, *_WITH_MODEL, *examples]
+        known = [*_WITHOUT_MODEL, *_WITH_MODEL, *examples, *_SHORT]
         raise InvalidArgumentError(f"metrics: {short(name)} is unknown: {near(name, known)}")
     k = None if matched[2] is None else int(matched[2])
+    if stem == "average_precision" and matched[3] == "retrieved":
+        return AveragePrecision(k, "retrieved")
     return _RANKED[stem](k, judge=_judge_by_name(matched[3], name, llm))
 
 
@@ -112,7 +114,7 @@ def resolve(metrics: Metrics, llm: LLM | None = None) -> list[Metric]:
     Raises:
         InvalidArgumentError: There is none, something is no metric, or two have one name.
     """
-    given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
+    given = [metrics] if isinstance(metrics, (str, Metric, type)) else metrics
     if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise InvalidArgumentError(f"metrics: {short(metrics)} is no metric and no list of them")
     resolved: dict[str, Metric] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sized
+from math import isfinite
+from numbers import Integral, Real
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -37,13 +39,17 @@ class Span(BaseModel):
             InvalidSampleError: A bound is no integer, is negative or the end precedes the start.
         """
         for name, value in (("start", start), ("end", end)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
                 raise InvalidSampleError(
                     f"Span.{name}: {short(value)} is no character position: give an integer >= 0"
                 )
         if end < start:
             raise InvalidSampleError(f"Span: end {end} precedes start {start}: exchange them")
-        super().__init__(document=as_id(document), start=start, end=end)
+        try:
+            name = as_id(document)
+        except ValueError as error:
+            raise InvalidSampleError(f"Span.document: {error}") from None
+        super().__init__(document=name, start=int(start), end=int(end))
 
 
 def as_id(value: object) -> str:
@@ -71,18 +77,31 @@ def as_id(value: object) -> str:
         return value  # type: ignore[return-value]  # kind is str
     if kind is int:
         return str(value)
-    if value is None or kind.__name__ in ("bool", "bool_") or isinstance(value, bytes):
+    if value is None or kind.__name__ in ("bool", "bool_") or isinstance(value, (bytes, bytearray)):
         raise ValueError(f"{short(value)} is no id: give a str or an int")
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise ValueError(f"{short(value)} is no id: a cell of the table is empty, perhaps")
-        return str(int(value)) if value.is_integer() else str(value)
-    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
-        raise ValueError(f"{short(value)} is no id: its str() is different in every run")
-    text = str(value)
+    whole = _whole(value)
+    if kind.__name__ in ("NAType", "NaTType") or (whole is None and _is_nan_or_infinite(value)):
+        raise ValueError(f"{short(value)} is no id: a cell of the table is empty, perhaps")
+    if isinstance(value, str):
+        text = str.__str__(value)  # of a member of an enum the value, not its name
+    else:
+        text = str(value) if whole is None else str(whole)
     if not text:
         raise ValueError("'' is no id: leave it out if it is not known")
+    if hex(id(value))[2:] in text.lower():
+        raise ValueError(f"{short(value)} is no id: its str() is different in every run")
     return text
+
+
+def _whole(value: object) -> int | None:
+    """Give a whole number, of whatever type, as int; None for anything else."""
+    if isinstance(value, Integral):
+        return int(value)
+    return int(float(value)) if isinstance(value, Real) and float(value).is_integer() else None
+
+
+def _is_nan_or_infinite(value: object) -> bool:
+    return isinstance(value, Real) and not isfinite(value)
 
 
 def _listed(value: object, what: str) -> Iterable[Any]:
@@ -114,9 +133,10 @@ def _graded_ids(value: object) -> object:
     grades: dict[str, int] = {}
     for key, grade in value.items():
         name = as_id(key)
-        if isinstance(grade, bool) or not isinstance(grade, (int, float)) or grade != int(grade):
+        whole = None if isinstance(grade, bool) else _whole(grade)
+        if whole is None:
             raise ValueError(f"[{key!r}]: the grade {short(grade)} is no integer: 0, 1, 2, …")
-        if grades.setdefault(name, int(grade)) != int(grade):
+        if grades.setdefault(name, whole) != whole:
             raise ValueError(f"[{key!r}]: {name!r} stands there twice with different grades")
     return grades
 
@@ -261,6 +281,12 @@ class Sample(BaseModel):
             f"Sample.{name}: a sample does not change: sample.model_copy(update={{{name!r}: …}})"
         )
 
+    def __delattr__(self, name: str) -> None:
+        """Refuse: a sample does not change."""
+        raise InvalidSampleError(
+            f"Sample.{name}: a sample does not change: sample.model_copy(update={{{name!r}: None}})"
+        )
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Make a sample that differs in the given fields, checked like any other."""
         del deep  # everything inside is immutable or copied
@@ -298,7 +324,7 @@ class Sample(BaseModel):
         if isinstance(sample, Sample):
             return sample
         if isinstance(sample, Mapping):
-            return cls(**sample)
+            return cls(**{str(name): value for name, value in sample.items()})
         raise InvalidSampleError(
             f"{short(sample)} is a {type(sample).__name__}: give a Sample or a dict of its fields"
         )
@@ -310,6 +336,8 @@ def _parallel(
     ids: Sized | None,
     spans: tuple[Span, ...] | None,
 ) -> None:
+    if (contexts is None) + (ids is None) + (spans is None) >= 2:
+        return
     lengths = {len(values) for values in (contexts, ids, spans) if values is not None}
     if len(lengths) > 1:
         named = {"contexts": contexts, "context_ids": ids, "spans": spans}

@@ -58,6 +58,10 @@ class Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
 
 
+NOTHING = Usage()
+"""What a judgement costs that calls no model."""
+
+
 class Verdicts:
     """One judge's say on one sample.
 
@@ -86,7 +90,7 @@ class Verdicts:
         units: Sequence[Verdict] = (),
         *,
         judge: str = "",
-        usage: Usage | None = None,
+        usage: Usage = NOTHING,
         together: bool = False,
         note: str = "",
     ) -> None:
@@ -94,7 +98,7 @@ class Verdicts:
         self._chunks = tuple(chunks)
         self._units = tuple(units)
         self.judge = judge
-        self.usage = usage or Usage()
+        self.usage = usage
         self.together = together
         self.note = note
 

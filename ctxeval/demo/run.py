@@ -13,13 +13,7 @@ from ctxeval.record.query import QueryRecord
 from ctxeval.record.references import References
 from ctxeval.sample import Sample
 
-METRICS = (
-    "hit_rate@10",
-    "id_based_context_recall",
-    "reciprocal_rank",
-    "ndcg@10",
-    "id_based_context_precision",
-)
+METRICS = ("hit_rate@10", "id_based_context_recall", "reciprocal_rank", "ndcg@10")
 
 
 @dataclass(frozen=True, slots=True)

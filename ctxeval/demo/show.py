@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -42,7 +43,7 @@ def show(demo: Demo, console: Console) -> None:
             f"{len(demo.left_out)} more were left out, since this Python's reference words their "
             f"answer in another way: {topics}"
         )
-    table = Table()
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("metric", "mean", "95 % interval", "scored", "beginner", "reference"):
         table.add_column(heading, no_wrap=True)
     for metric in METRICS:
@@ -52,7 +53,7 @@ def show(demo: Demo, console: Console) -> None:
             metric,
             f"{whole.mean:.3f}",
             _ends(whole),
-            f"{whole.n} of {n}",
+            f"{whole.n}/{n}",
             *(f"{mean:.3f}" for mean in styles),
         )
     console.print(table)
@@ -72,7 +73,7 @@ def show(demo: Demo, console: Console) -> None:
 def _ends(interval: Interval) -> str:
     if interval.low is None or interval.high is None:
         return interval.method
-    return f"{interval.low:.3f} to {interval.high:.3f}"
+    return f"{interval.low:.3f}–{interval.high:.3f}"
 
 
 def _show_query(record: QueryRecord, console: Console) -> None:

@@ -43,14 +43,18 @@ class EmbeddingSimilarity:
         self.name = f"embedding({kind.__qualname__}{f' {model}' if model else ''})"
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Embed in one batch those of the texts that are not yet embedded."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if missing:
-            self._vectors.update(zip(missing, self._unit_vectors(missing), strict=True))
+        """Embed in one batch those of the texts that are not yet embedded.
 
-    def trim(self) -> None:
-        """Forget the oldest vectors above `max_texts`."""
-        while len(self._vectors) > self._max_texts:
+        Of all vectors, those asked for longest ago are forgotten above `max_texts`.
+        """
+        wanted = dict.fromkeys(texts)
+        missing = [text for text in wanted if text not in self._vectors]
+        if not missing:
+            return
+        for text in wanted.keys() - set(missing):
+            self._vectors.move_to_end(text)
+        self._vectors.update(zip(missing, self._unit_vectors(missing), strict=True))
+        while len(self._vectors) > max(self._max_texts, len(wanted)):
             self._vectors.popitem(last=False)
 
     def __call__(self, reference: str, chunk: str) -> float:

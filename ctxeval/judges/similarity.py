@@ -97,27 +97,26 @@ def named_matcher(name: str, threshold: float) -> Matcher:
 
     if name in _DISTANCES:
         scorer: Any = getattr(distance, _DISTANCES[name]).normalized_similarity
+        scale = 1
+    else:
+        scorer = getattr(fuzz, _FUZZ.get(name, name))
+        scale = 100
+    # extract_iter rounds its cutoff to 32 bits, and its numbers differ from the scorer's
+    # own in the last digit. So cut a little below, and close to the threshold ask the scorer.
+    slack = 1e-5
+    cutoff = max(0.0, threshold - slack) * scale
 
-        def match(reference: str, chunks: Sequence[str]) -> Iterator[tuple[int, float]]:
-            for _, similarity, index in extract_iter(
-                reference, chunks, scorer=scorer, processor=None, score_cutoff=threshold
-            ):
-                yield index, similarity
-
-        return match
-    scorer = getattr(fuzz, _FUZZ.get(name, name))
-    # These go from 0 to 100. A cutoff just below, then an exact comparison, keeps
-    # the threshold inclusive whatever the rounding of the product.
-    cutoff = max(0.0, threshold * 100 - 1e-6)
-
-    def match_percent(reference: str, chunks: Sequence[str]) -> Iterator[tuple[int, float]]:
-        for _, percent, index in extract_iter(
+    def match(reference: str, chunks: Sequence[str]) -> Iterator[tuple[int, float]]:
+        for chunk, scaled, index in extract_iter(
             reference, chunks, scorer=scorer, processor=None, score_cutoff=cutoff
         ):
-            if percent / 100 >= threshold:
-                yield index, percent / 100
+            similarity = scaled / scale
+            if similarity < threshold + slack:
+                similarity = scorer(reference, chunk) / scale
+            if similarity >= threshold:
+                yield index, similarity
 
-    return match_percent
+    return match
 
 
 def callable_matcher(measure: Similarity, threshold: float) -> Matcher:

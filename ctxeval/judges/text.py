@@ -66,7 +66,7 @@ class TextJudge(Judge):
         if not 0 <= threshold <= 1:
             raise InvalidArgumentError(f"threshold: {threshold!r} is not from 0 to 1")
         self.threshold = float(threshold)
-        self.signature = f"text({self.measure}>={self.threshold:g})"
+        self.signature = f"text({self.measure}>={self.threshold!r})"
         self._matcher: Matcher | None = None
 
     @property
@@ -145,7 +145,7 @@ class TextJudge(Judge):
 class TextVerdicts(Verdicts):
     """Verdicts that follow from comparing texts, as few pairs as decide what is asked."""
 
-    __slots__ = ("_compared", "_found", "_match", "_references", "_retrieved")
+    __slots__ = ("_compared", "_equal", "_found", "_match", "_references", "_retrieved")
 
     def __init__(
         self,
@@ -159,12 +159,14 @@ class TextVerdicts(Verdicts):
         self._retrieved = retrieved
         self._references = references
         self._match = match
-        same: dict[str, dict[int, float]] = {text: {} for text in references if text.strip()}
+        same: dict[str, list[int]] = {text: [] for text in references if text.strip()}
         for rank, text in enumerate(retrieved):
             if text in same:
-                same[text][rank] = 1.0
-        # Per reference: the ranks found to match with their similarity, and those compared.
-        self._found = [dict(same.get(text, ())) for text in references]
+                same[text].append(rank)
+        # Per reference: the ranks that hold the same text, those found to match with their
+        # similarity, and those compared.
+        self._equal = [same.get(text, []) for text in references]
+        self._found = [dict.fromkeys(equal, 1.0) for equal in self._equal]
         self._compared = [set(found) for found in self._found]
 
     def _compare(self, unit: int, ranks: Iterable[int], *, first_only: bool) -> None:
@@ -202,25 +204,48 @@ class TextVerdicts(Verdicts):
             covered.append(any(rank in ranks for rank in found))
         return covered
 
+    def _deciding_units(self) -> dict[int, int]:
+        """Find for each relevant rank the reference that decides it, whatever was asked before.
+
+        That is the first that the chunk equals, else the first that it is similar to.
+        """
+        deciding: dict[int, int] = {}
+        for unit, equal in enumerate(self._equal):
+            for rank in equal:
+                deciding.setdefault(rank, unit)
+        for unit, found in enumerate(self._found):
+            open_ranks = [rank for rank in range(len(self._retrieved)) if rank not in deciding]
+            self._compare(unit, open_ranks, first_only=False)
+            deciding.update((rank, unit) for rank in open_ranks if rank in found)
+        return deciding
+
+    def _deciding_rank(self, unit: int) -> int | None:
+        """Find the first rank that covers a reference, whatever was asked before."""
+        found = self._found[unit]
+        self._compare(unit, range(min(found, default=len(self._retrieved))), first_only=True)
+        return min(found, default=None)
+
     @property
     def chunks(self) -> tuple[Verdict, ...]:
         """A verdict per chunk, with the reference context that decided it."""
+        deciding = self._deciding_units()
         verdicts = []
-        for rank, value in enumerate(self.relevant()):
-            matches = {u: found[rank] for u, found in enumerate(self._found) if rank in found}
-            text = self._retrieved[rank]
+        for rank, text in enumerate(self._retrieved):
+            unit = deciding.get(rank)
+            similarity = None if unit is None else self._found[unit][rank]
             miss = "similar to no reference context" if text.strip() else "the chunk is blank"
-            verdicts.append(_verdict(value, text, matches, miss))
+            verdicts.append(_verdict(text, unit, similarity, miss))
         return tuple(verdicts)
 
     @property
     def units(self) -> tuple[Verdict, ...]:
-        """A verdict per reference context, with the chunk that decided it."""
+        """A verdict per reference context, with the first chunk that covers it."""
         verdicts = []
-        for unit, value in enumerate(self.covered()):
-            text = self._references[unit]
+        for unit, text in enumerate(self._references):
+            rank = self._deciding_rank(unit)
+            similarity = None if rank is None else self._found[unit][rank]
             miss = "no chunk is similar" if text.strip() else "the reference context is blank"
-            verdicts.append(_verdict(value, text, self._found[unit], miss))
+            verdicts.append(_verdict(text, rank, similarity, miss))
         return tuple(verdicts)
 
     def expected_gains(self) -> list[int]:
@@ -236,13 +261,7 @@ class TextVerdicts(Verdicts):
         return first_ranks(self._retrieved)
 
 
-def _verdict(value: bool | None, text: str, matches: dict[int, float], miss: str) -> Verdict:
-    best = max(matches.values(), default=None)
-    return Verdict(
-        value,
-        text=text,
-        reason="" if value else miss,
-        matched=tuple(sorted(matches)),
-        similarity=best,
-        grade=int(bool(value)),
-    )
+def _verdict(text: str, matched: int | None, similarity: float | None, miss: str) -> Verdict:
+    if matched is None:
+        return Verdict(False, text=text, reason=miss)
+    return Verdict(True, text=text, matched=(matched,), similarity=similarity, grade=1)

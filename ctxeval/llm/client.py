@@ -15,6 +15,7 @@ from ctxeval.llm.dialect import dialect_of
 from ctxeval.llm.loop import PerLoop
 from ctxeval.llm.protocol import Completion, Message, Schema
 from ctxeval.llm.responses import Fault, read_completion
+from ctxeval.verdicts import Usage
 
 FIRST_WAIT = 0.5
 """Seconds before the first retry; each next one waits twice as long."""
@@ -40,6 +41,7 @@ class OpenAICompatible:
         max_retries: int,
         max_wait: float,
         secret: str | None = None,
+        owns_client: bool = True,
     ) -> None:
         """Keep the settings; the client is made on the loop at the first call."""
         self.model = model
@@ -49,13 +51,15 @@ class OpenAICompatible:
         self._max_retries = max_retries
         self._max_wait = max_wait
         self._secret = secret
+        self._owns_client = owns_client
         self._client = PerLoop(make_client)
         self._dialect = dialect_of(endpoint, model)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Endpoint, model and parameters; no key."""
-        return {"endpoint": self.endpoint, "model": self.model, "parameters": self._parameters}
+        """Endpoint, model and parameters; no key, and no headers, which may hold one."""
+        parameters = {name: v for name, v in self._parameters.items() if name != "extra_headers"}
+        return {"endpoint": self.endpoint, "model": self.model, "parameters": parameters}
 
     def __repr__(self) -> str:
         """Show model and endpoint; no key."""
@@ -76,6 +80,9 @@ class OpenAICompatible:
                 return await self._probe_or_send(messages, schema, max_tokens)
             except _Refused as refused:
                 fault = refused.fault
+                if fault.filtered:
+                    usage = Usage(requests=1, unreported=1)
+                    return Completion(fault.message, usage, "content_filter", self.model)
                 if fault.overflow:
                     raise ContextOverflowError(self._say(fault)) from refused.cause
                 if dialect.version != refused.version or dialect.learn(fault, refused.sent):
@@ -142,14 +149,16 @@ class OpenAICompatible:
 
     def _say(self, fault: Fault) -> str:
         what = f"answered {fault.status}" if fault.status else "gave no answer"
-        message = " ".join(fault.message.split())[:300]
+        message = fault.message
         if self._secret:
             message = message.replace(self._secret, "[key]")
-        message = re.sub(r"\bsk-[\w-]{6,}", "[key]", message).rstrip(".")
-        return f"{self.model} at {self.endpoint} {what}: {message}"
+        message = " ".join(re.sub(r"\bsk-[\w-]{6,}", "[key]", message).split())[:300]
+        return f"{self.model} at {self.endpoint} {what}: {message.rstrip('.')}"
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections that ctxeval opened; the next call opens new ones."""
+        if not self._owns_client:
+            return
         client, self._client = self._client, PerLoop(self._client.make)
         close = getattr(client.made(), "close", None)
         if close is not None:

@@ -8,6 +8,7 @@ process, since what was learnt of an endpoint and a model is kept.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from ctxeval.llm.loop import PerLoop
@@ -82,14 +83,15 @@ class Dialect:
             self.cap += 1
             return True
         # A parameter counts as named only as a whole word: "seed" is in no "seeded".
-        words = set(said.replace("'", " ").replace('"', " ").replace("`", " ").split())
+        words = set(re.findall(r"\w+", said))
         named = [name for name in sent if name in words or name.rstrip("s") in words]
         droppable = [name for name in named if name not in ("model", "messages", "response_format")]
         if droppable:
             self.dropped.update(droppable)
             return True
-        # It does not say what is wrong; the format is what differs most between endpoints.
-        return self._next_format(sent)
+        # It does not say what is wrong; the format is what differs most between endpoints,
+        # unless this one has accepted it before.
+        return not self.settled and self._next_format(sent)
 
     def _next_format(self, sent: dict[str, Any]) -> bool:
         if "response_format" not in sent:

@@ -35,7 +35,8 @@ def llm_factory(
     Args:
         model: The model's name at the endpoint.
         client: Your own client instead of ours: anything with `.chat.completions.create`,
-            synchronous or not, of any version, or a function that makes one. Calls are
+            synchronous or not, of any version, or a function that makes one (called here
+            to learn the endpoint, and later for the client in use). Calls are
             made on ctxeval's own event loop: an OpenAI client with the default transport
             is copied for it; one with a transport of your own is used as it is, so make
             a separate one for ctxeval.
@@ -72,13 +73,17 @@ def llm_factory(
             raise InvalidArgumentError(f"{name}: {short(value)} is no number >= {least}")
     if temperature is not None:
         parameters = {"temperature": temperature, **parameters}
-    secret = None
+    owns_client = True
     if client is None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
         secret = api_key or os.environ.get("OPENAI_API_KEY")
         make = _own_client(address, secret, timeout)
     else:
-        make = client if callable(client) and not hasattr(client, "chat") else _users_client(client)
+        if callable(client) and not hasattr(client, "chat"):
+            make, client = client, client()  # one to look at: which endpoint is it?
+            _checked_client(client)
+        else:
+            make, owns_client = _users_client(client)
         address = base_url or str(getattr(client, "base_url", "") or type(client).__name__)
         secret = getattr(client, "api_key", None)
     return OpenAICompatible(
@@ -90,6 +95,7 @@ def llm_factory(
         max_retries=int(max_retries),
         max_wait=max_wait,
         secret=secret if isinstance(secret, str) else None,
+        owns_client=owns_client,
     )
 
 
@@ -111,20 +117,26 @@ def _own_client(base_url: str, api_key: str | None, timeout: float) -> Callable[
     )
 
 
-def _users_client(client: Any) -> Callable[[], Any]:
-    if not hasattr(getattr(getattr(client, "chat", None), "completions", None), "create"):
-        raise InvalidArgumentError(
-            f"client: {short(client)} has no .chat.completions.create: give an OpenAI client"
-        )
+def _users_client(client: Any) -> tuple[Callable[[], Any], bool]:
+    """Say how to make the client to call, and whether its connections are ours to close."""
+    _checked_client(client)
+    # The default transport: its pooled connections belong to the user's loop.
+    copied = type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
 
     def adopt() -> Any:
         options: dict[str, Any] = {"max_retries": 0}  # the retries are ours
-        if type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper":
-            # The default transport: its pooled connections belong to the user's loop.
+        if copied:
             import openai
 
             options["http_client"] = openai.DefaultAsyncHttpxClient(timeout=client.timeout)
         with_options = getattr(client, "with_options", None)
         return client if with_options is None else with_options(**options)
 
-    return adopt
+    return adopt, copied
+
+
+def _checked_client(client: Any) -> None:
+    if not hasattr(getattr(getattr(client, "chat", None), "completions", None), "create"):
+        raise InvalidArgumentError(
+            f"client: {short(client)} has no .chat.completions.create: give an OpenAI client"
+        )

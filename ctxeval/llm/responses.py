@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -86,7 +87,8 @@ class Fault:
         param: The parameter that the endpoint complains of.
         message: What it says.
         retry_after: How many seconds the endpoint asks to wait.
-        unreachable: Was there no response: a connection error or a timeout?
+        unreachable: Was there no response, or but a part: a connection error, a timeout,
+            or a body that is broken JSON?
     """
 
     def __init__(self, error: Exception) -> None:
@@ -98,12 +100,13 @@ class Fault:
         self.code = str(getattr(error, "code", None) or _get(inner, "code") or "")
         self.kind = str(_get(inner, "type") or "")
         self.param = str(getattr(error, "param", None) or _get(inner, "param") or "")
-        self.message = str(_get(inner, "message") or getattr(error, "message", None) or error)
+        said = _get(inner, "message") or inner or getattr(error, "message", None) or error
+        self.message = str(said)
         self.retry_after = _retry_after(getattr(getattr(error, "response", None), "headers", None))
         names = {cls.__name__ for cls in type(error).__mro__}
         self.unreachable = self.status is None and (
             bool(names & {"APIConnectionError", "APITimeoutError"})
-            or isinstance(error, (ConnectionError, TimeoutError))
+            or isinstance(error, (ConnectionError, TimeoutError, json.JSONDecodeError))
         )
 
     @property
@@ -112,6 +115,11 @@ class Fault:
         if self.status not in (400, 413, 422, 500):
             return False
         return self.code == "context_length_exceeded" or bool(_OVERFLOW.search(self.message))
+
+    @property
+    def filtered(self) -> bool:
+        """Did a filter stop the prompt, as Azure's does?"""
+        return self.status == 400 and self.code in ("content_filter", "content_policy_violation")
 
     @property
     def no_credit(self) -> bool:

@@ -285,7 +285,7 @@ def _record(query: _Query, ended: datetime) -> QueryRecord:
     counted = [
         one
         for one in query.retrievals.values()
-        if one.done and not _below(query, one.run_id, query.failed)
+        if one.done and (query.error is not None or not _given_up(query, one.run_id))
     ]
     place = {one.run_id: place for place, one in enumerate(counted)}
     retrievals = [
@@ -328,9 +328,9 @@ def _ancestors(query: _Query, run_id: UUID) -> Any:
         parent = query.parents.get(parent)
 
 
-def _below(query: _Query, run_id: UUID, failed: set[UUID]) -> bool:
-    """Did a run between this one and the root fail, so that it was tried again or given up?"""
-    return any(one in failed and one != query.root_id for one in _ancestors(query, run_id))
+def _given_up(query: _Query, run_id: UUID) -> bool:
+    """Did a run between this one and the root fail, so that something else was tried?"""
+    return any(one in query.failed for one in _ancestors(query, run_id))
 
 
 def _enclosing(query: _Query, run_id: UUID, place: Mapping[UUID, int]) -> int | None:

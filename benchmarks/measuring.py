@@ -1,0 +1,34 @@
+"""CPU time per call, and ratios of it within one run: these are what a busy machine leaves true."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+LINES: list[tuple[str, str, str, str]] = []
+
+
+def cpu_per_call(call: Callable[[], object], calls: int, rounds: int = 7) -> float:
+    """Give the least CPU seconds per call over several rounds."""
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(calls):
+            call()
+        best = min(best, (time.process_time() - start) / calls)
+    return best
+
+
+def report(name: str, figure: float, unit: str, limit: float | None = None) -> None:
+    """Print one figure as a JSON line, and keep it for the table."""
+    print(json.dumps({"benchmark": name, "figure": figure, "unit": unit, "limit": limit}))
+    told = "" if limit is None else f"≤ {limit:g}"
+    verdict = "" if limit is None else ("ok" if figure <= limit else "ABOVE")
+    LINES.append((name, f"{figure:.3g} {unit}", told, verdict))
+
+
+def table() -> str:
+    """Write the figures as a Markdown table."""
+    rows = [("benchmark", "figure", "limit", ""), ("---",) * 4, *LINES]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,0 +1,262 @@
+"""The recorder scores behind the application's back, and loses nothing silently."""
+
+import os
+import threading
+
+import pytest
+
+from ctxeval import (
+    Chunk,
+    InvalidArgumentError,
+    InvalidSampleError,
+    QueryRecord,
+    Recorder,
+    References,
+    Retrieval,
+    Sample,
+)
+from ctxeval.record.query import TEXT_HASH
+from ctxeval.testing import ScriptedLLM
+
+
+def chunk(rank, id, text="", source="document_id"):
+    return Chunk(rank, id, source, text or f"text of {id}")
+
+
+def record(question="q", ids=("a", "b"), **fields):
+    chunks = tuple(chunk(rank, id) for rank, id in enumerate(ids))
+    return QueryRecord("run", question, retrievals=[Retrieval(question, chunks)], **fields)
+
+
+def taken(recorder, *records):
+    for order, one in enumerate(records):
+        recorder.submit(order, lambda one=one: one)
+    assert recorder.flush(10)
+    return recorder.records
+
+
+def test_a_record_is_scored_against_its_reference():
+    recorder = Recorder(references=[{"user_input": "Q ", "reference_context_ids": ["b"]}])
+    (one,) = taken(recorder, record())
+    assert one.scores["reciprocal_rank"].value == 0.5
+    assert one.retrievals[0].scores["id_based_context_recall"].value == 1
+    assert one.reference.reference_context_ids == ("b",)
+
+
+def test_an_explicit_id_goes_before_the_question():
+    references = [
+        {"id": "1", "user_input": "q", "reference_context_ids": ["a"]},
+        {"id": "2", "user_input": "q", "reference_context_ids": ["b"]},
+    ]
+    by_id, by_question = taken(
+        Recorder(references=references), record(metadata={"ctxeval_id": "2"}), record()
+    )
+    assert by_id.scores["reciprocal_rank"].value == 0.5
+    assert by_question.unreferenced == "2 references for this question, pass ctxeval_id"
+    assert "reciprocal_rank" not in by_question.scores
+
+
+def test_a_named_metric_without_a_reference_is_skipped_and_says_why():
+    (one,) = taken(Recorder(["ndcg@10"]), record())
+    assert one.scores["ndcg@10"].status == "skipped"
+    assert "no reference has this question" in one.scores["ndcg@10"].reason
+
+
+def test_records_come_in_the_order_of_asking():
+    recorder = Recorder()
+    for order in (2, 0, 1):
+        recorder.submit(order, lambda order=order: record(str(order)))
+    assert [one.question for one in recorder.records] == ["0", "1", "2"]
+
+
+def test_a_model_judges_later():
+    gate = threading.Event()
+
+    def relevant(question, text):
+        gate.wait(10)
+        return text == "text of b"
+
+    recorder = Recorder(["context_relevance"], llm=ScriptedLLM(relevant))
+    recorder.submit(0, record)
+    (one,) = recorder.records
+    assert one.pending == {"context_relevance"}
+    assert one.scores == {}
+    assert not recorder.flush(0.01)
+    gate.set()
+    assert recorder.flush(10)
+    assert one.pending == frozenset()
+    assert one.scores["context_relevance"].value == 0.5
+
+
+def test_a_model_that_fails_is_a_failed_score():
+    llm = ScriptedLLM(replies=[ValueError("out of order")])
+    (one,) = taken(Recorder(["context_relevance"], llm=llm), record())
+    assert one.scores["context_relevance"].status == "failed"
+    assert "out of order" in one.scores["context_relevance"].reason
+
+
+def test_the_answer_counts_only_of_queries_that_ended_well():
+    llm = ScriptedLLM(lambda question, text: True)
+    ok, cut = taken(
+        Recorder(["context_utilization"], llm=llm),
+        record(answer="x"),
+        record(answer="x", status="incomplete"),
+    )
+    assert ok.scores["context_utilization"].value == 1
+    assert cut.scores["context_utilization"].status == "skipped"
+
+
+def test_ids_that_are_only_hashes_are_no_ids():
+    chunks = (chunk(0, "5f", source=TEXT_HASH), chunk(1, "6f", source=TEXT_HASH))
+    bare = QueryRecord("run", "q", retrievals=[Retrieval("q", chunks)])
+    for metrics in ("auto", ["id_based_context_recall"]):
+        recorder = Recorder(metrics, [{"user_input": "q", "reference_context_ids": ["a"]}])
+        (one,) = taken(recorder, bare)
+        assert one.scores["id_based_context_recall"].status == "skipped"
+        assert "no ids were captured" in one.scores["id_based_context_recall"].reason
+
+
+def test_hashes_count_where_one_is_expected():
+    chunks = (chunk(0, "5f", source=TEXT_HASH),)
+    bare = QueryRecord("run", "q", retrievals=[Retrieval("q", chunks)])
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["5f"]}])
+    assert taken(recorder, bare)[0].scores["id_based_context_recall"].value == 1
+
+
+def test_several_retrievals_are_pooled_and_have_no_ranks():
+    first = Retrieval("q", (chunk(0, "a"), chunk(1, "b")), order=0)
+    second = Retrieval("q", (chunk(0, "b"), chunk(1, "c")), order=1)
+    inner = Retrieval("q", (chunk(0, "z"),), order=2, parent=1)
+    pooled = QueryRecord("run", "q", retrievals=[first, second, inner])
+    assert [one.id for one in pooled.chunks()] == ["a", "b", "c"]
+    assert [one.order for one in pooled.stages()] == [2, 0, 1]
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["c"]}])
+    (one,) = taken(recorder, pooled)
+    assert one.scores["id_based_context_recall"].value == 1
+    assert one.scores["reciprocal_rank"].status == "skipped"
+    assert one.retrievals[1].scores["reciprocal_rank"].value == 0.5
+
+
+def test_what_does_not_fit_is_dropped_and_counted(caplog):
+    started, gate = threading.Event(), threading.Event()
+
+    def slow():
+        started.set()
+        gate.wait(10)
+        return record()
+
+    recorder = Recorder(max_pending=2)
+    recorder.submit(0, slow)
+    assert started.wait(10)
+    for order in range(1, 6):
+        recorder.submit(order, record)
+    gate.set()
+    assert len(recorder.records) == 3
+    assert recorder.dropped == {"too many were waiting": 3}
+    assert caplog.text.count("ctxeval dropped") == 1
+
+
+def test_a_record_that_cannot_be_read_is_counted(caplog):
+    def broken():
+        raise KeyError("x")
+
+    recorder = Recorder()
+    recorder.submit(0, broken)
+    assert recorder.records == []
+    assert recorder.dropped == {"it could not be read": 1}
+
+
+def test_after_closing_records_are_counted_as_dropped(caplog):
+    recorder = Recorder()
+    assert recorder.close(10)
+    recorder.submit(0, record)
+    assert recorder.records == []
+    assert recorder.dropped == {"the recorder is closed": 1}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_it_works_in_a_forked_child():
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["b"]}])
+    taken(recorder, record())
+    pid = os.fork()
+    if pid == 0:
+        recorder.submit(1, record)
+        good = recorder.flush(10) and recorder.records[-1].scores["reciprocal_rank"].value == 0.5
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_record_becomes_ground_truth():
+    sample = record("Who?").as_reference(["b", 7])
+    assert sample == Sample(user_input="Who?", reference_context_ids=["b", "7"])
+    assert References([sample]).lookup("who?").sample is sample
+
+
+@pytest.mark.parametrize("max_pending", [0, -1, True, 1.5, "7"])
+def test_an_impossible_queue(max_pending):
+    with pytest.raises(InvalidArgumentError, match="max_pending"):
+        Recorder(max_pending=max_pending)
+
+
+class TestReferences:
+    def test_equal_ones_merge(self):
+        one = {"user_input": "q", "reference_context_ids": ["a"]}
+        assert References([one, {**one, "user_input": " Q "}]).lookup("q").sample is not None
+
+    def test_different_ones_for_a_question_are_refused_when_strict(self):
+        samples = [{"user_input": "q", "reference": "x"}, {"user_input": "q", "reference": "y"}]
+        assert References(samples).lookup("q").sample is None
+        with pytest.raises(InvalidArgumentError, match="2 different ones for 'q'"):
+            References(samples, strict=True)
+
+    def test_the_first_known_form_of_the_question_counts(self):
+        references = References([{"user_input": "condensed", "reference": "x"}])
+        assert references.lookup("as typed", "condensed").sample.reference == "x"
+
+    def test_an_unknown_id_is_not_replaced_by_the_question(self):
+        found = References([{"user_input": "q", "reference": "x"}]).lookup("q", id="7")
+        assert found == (None, "no reference has the id '7'")
+
+    def test_one_id_with_two_meanings(self):
+        with pytest.raises(
+            InvalidArgumentError, match=r"references\[1\]: id 'a' stands there twice"
+        ):
+            References([{"id": "a", "reference": "x"}, {"id": "a", "reference": "y"}])
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ([{"reference": "x"}], r"references\[0\]: it has neither id nor user_input"),
+            ([{"question": "q"}], r"references\[0\]: unknown field 'question'"),
+            ([7], r"references\[0\]: 7 is a int"),
+        ],
+    )
+    def test_bad_ones(self, given, message):
+        with pytest.raises(InvalidSampleError, match=message):
+            References(given)
+
+    @pytest.mark.parametrize("given", ["a text", {"user_input": "q"}, 7])
+    def test_no_list(self, given):
+        with pytest.raises(InvalidArgumentError, match="is no list"):
+            References(given)
+
+    def test_from_a_file(self, tmp_path):
+        path = tmp_path / "references.jsonl"
+        path.write_text('{"user_input": "q", "reference": "x"}\n\n{"user_input": "r"}\n')
+        assert len(list(References.of(path))) == 2
+        assert len(list(References.of(str(path)))) == 2
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("{", "line 2: no JSON"),
+            ("[1]", r"line 2: \[1\] is no JSON object"),
+            ('{"user_input": "q", "reference_context_ids": "a"}', "line 2: reference_context_ids"),
+        ],
+    )
+    def test_a_bad_line_is_named(self, tmp_path, line, message):
+        path = tmp_path / "references.jsonl"
+        path.write_text('{"user_input": "q"}\n' + line + "\n")
+        with pytest.raises(InvalidSampleError, match=message):
+            References.from_jsonl(path)
