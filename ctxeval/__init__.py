@@ -37,7 +37,7 @@ from ctxeval.metrics import (
     RecallAtK,
     ReciprocalRank,
 )
-from ctxeval.record.query import Chunk, QueryRecord, Retrieval, text_id
+from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
 from ctxeval.record.references import References
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
@@ -97,6 +97,7 @@ __all__ = [
     "NotScoredError",
     "PrecisionAtK",
     "QueryRecord",
+    "QueryStatus",
     "QuotaError",
     "RecallAtK",
     "ReciprocalRank",

@@ -138,14 +138,17 @@ class Recorder:
         self, record: QueryRecord, sample: Sample, metrics: Sequence[Metric]
     ) -> dict[str, MetricResult]:
         """Say which metrics make no sense of this record, and why."""
-        skipped = {}
+        skipped: dict[str, MetricResult] = {}
         if sample.retrieved_context_ids is None and sample.reference_context_ids is not None:
             for metric in self._metrics.by_id():
                 skipped[metric.name] = metric.result(
                     None, "skipped", "no ids were captured: set them when you index"
                 )
         for metric in metrics:
-            if record.pooled and isinstance(metric, RankMetric):
+            if record.retrieval_error:
+                reason = f"the retrieval failed: {record.retrieval_error}"
+                skipped[metric.name] = metric.result(None, "failed", reason)
+            elif record.pooled and isinstance(metric, RankMetric):
                 reason = "several retrievals were pooled, so there is no one order"
                 skipped[metric.name] = metric.result(None, "skipped", reason)
             elif record.unreferenced and (missing := metric.missing(sample)):

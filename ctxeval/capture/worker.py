@@ -5,15 +5,19 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import queue
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 
 logger = logging.getLogger("ctxeval")
 
 Job = Callable[[], None]
+
+LINGER_SECONDS = 0.02
+"""How long the thread lets jobs gather: waking it for each would cost the application more
+than handing the job over."""
 
 EXIT_SECONDS = 2.0
 """How long the interpreter's exit waits for what is still to be done."""
@@ -33,32 +37,38 @@ class Worker:
         _workers.add(self)
 
     def _start_over(self) -> None:
-        self._jobs: queue.Queue[Job] = queue.Queue(self._max_pending)
+        self._jobs: deque[Job] = deque()
+        self._awake = False
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._idle = threading.Condition()
+        self._busy = False
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
         self._pid = os.getpid()
 
     def put(self, job: Job) -> bool:
         """Hand a job over, without ever waiting.
 
         Returns:
-            False where the queue is full and the job was refused.
+            False where too many are waiting and the job was refused.
         """
-        if self._pid != os.getpid():  # a forked child has its parent's queue, but not its thread
+        if self._pid != os.getpid():  # a forked child has its parent's jobs, but not its thread
             self._start_over()
-        try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
+        if len(self._jobs) >= self._max_pending:
             return False
-        if self._thread is None:
-            self._start()
+        self._jobs.append(job)
+        if not self._awake:
+            self._awake = True
+            if self._thread is None:
+                self._start()
+            self._wake.set()
         return True
 
     def _start(self) -> None:
-        with self._starting:
+        with self._idle:
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=_work, args=(self._jobs,), name="ctxeval-worker", daemon=True
+                    target=_work, args=(weakref.ref(self),), name="ctxeval-worker", daemon=True
                 )
                 self._thread.start()
 
@@ -68,27 +78,39 @@ class Worker:
         Returns:
             False where the time was not enough.
         """
-        jobs = self._jobs
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with jobs.all_tasks_done:
-            while jobs.unfinished_tasks:
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                jobs.all_tasks_done.wait(left)
-        return True
+        if self._pid != os.getpid():
+            self._start_over()
+        self._hurry.set()
+        with self._idle:
+            return self._idle.wait_for(lambda: not self._jobs and not self._busy, timeout)
+
+    def _drain(self) -> None:
+        with self._idle:
+            self._busy = True
+        while self._jobs:
+            try:
+                self._jobs.popleft()()
+            except Exception:
+                logger.exception("ctxeval: a job failed")
+            time.sleep(0)  # let the application go first
+        with self._idle:
+            self._busy = False
+            self._idle.notify_all()
 
 
-def _work(jobs: queue.Queue[Job]) -> None:
-    while True:
-        job = jobs.get()
-        try:
-            job()
-        except Exception:
-            logger.exception("ctxeval: a job failed")
-        finally:
-            jobs.task_done()
-            del job  # what it held may go before the next one comes
+def _work(reference: weakref.ref[Worker]) -> None:
+    """Work until nobody needs the worker any more."""
+    while (worker := reference()) is not None:
+        wake, hurry = worker._wake, worker._hurry
+        worker._awake = False
+        if worker._jobs:
+            worker._awake = True
+            hurry.wait(LINGER_SECONDS)
+            hurry.clear()
+            worker._drain()
+        del worker
+        wake.wait(1.0)
+        wake.clear()
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()

@@ -17,8 +17,12 @@ from ctxeval.errors import short
 MAX_REASON = 500
 """How many characters of a reason are kept."""
 
+MAX_BROKEN = 1000
+"""So many beginnings of objects that come to nothing are read past, so that a model that
+has lost its way costs no time."""
+
 _YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_TOKEN = re.compile(r"<think>|</think>|\{|\[")
+_TOKEN = re.compile(r"<think>|</think>|\{(?=\s*\")")
 _NUMBER = re.compile(r"(?:chunk|claim|id)?[\s_#-]*(\d{1,9})", re.IGNORECASE)
 
 
@@ -76,7 +80,7 @@ def read_claims(text: str) -> list[str]:
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
             item = next((item[key] for key in ("claim", "text") if key in item), None)
-        if isinstance(item, str) and (claim := " ".join(item.split())):
+        if isinstance(item, str) and (claim := _tidy(item)):
             claims.setdefault(claim.casefold(), claim)
     return list(claims.values())
 
@@ -99,7 +103,7 @@ def _agree(readings: list[Reading]) -> Reading:
 
 def _read_item(item: dict[str, Any], shown: int | None) -> Reading:
     said = item.get("reason")
-    reason = " ".join(said.split())[:MAX_REASON] if isinstance(said, str) else ""
+    reason = _tidy(said)[:MAX_REASON] if isinstance(said, str) else ""
     value = _verdict(item.get("verdict"))
     if value is None:
         return Reading(None, f"{short(item.get('verdict'))} is no verdict: yes or no was asked")
@@ -111,6 +115,11 @@ def _read_item(item: dict[str, Any], shown: int | None) -> Reading:
     if not numbers:
         return Reading(None, "the reply calls it supported, but names no chunk that was shown")
     return Reading(True, reason, tuple(sorted(numbers)))
+
+
+def _tidy(text: str) -> str:
+    """Write text on one line, without the halves of characters, which no file takes."""
+    return " ".join(text.split()).encode("utf-8", "replace").decode("utf-8")
 
 
 def _verdict(value: object) -> bool | None:
@@ -146,8 +155,8 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     thinking = False
-    position = 0
-    while match := _TOKEN.search(text, position):
+    position = broken = 0
+    while broken < MAX_BROKEN and (match := _TOKEN.search(text, position)):
         position = match.end()
         if match[0] == "<think>":
             thinking = True
@@ -158,19 +167,15 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
             try:
                 value, position = decoder.raw_decode(text, match.start())
             except (ValueError, RecursionError):
+                broken += 1
                 continue
-            found.extend(item for item in _unwrapped(value))
+            found.extend(_unwrapped(value))
     return iter(found)
 
 
-def _unwrapped(value: object) -> Iterator[dict[str, Any]]:
-    """Take an object as it is, or out of a list or an object that holds nothing else."""
-    if isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict):
-                yield item
-    elif isinstance(value, dict):
-        yield value
-        inner = list(value.values())
-        if len(inner) == 1 and isinstance(inner[0], dict):
-            yield inner[0]
+def _unwrapped(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Take an object as it is, and out of an object that holds nothing else."""
+    yield value
+    inner = list(value.values())
+    if len(inner) == 1 and isinstance(inner[0], dict):
+        yield inner[0]

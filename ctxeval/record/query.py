@@ -125,21 +125,35 @@ class QueryRecord:
         return depth
 
     def chunks(self) -> tuple[Chunk, ...]:
-        """Give what the query retrieved: the outermost retrieval's chunks.
+        """Give what the query retrieved: what reached the prompt, or the outermost's chunks.
 
         With several outermost retrievals: their chunks in order of starting, without
         those whose id has been there.
         """
+        last = self._last()
+        if len(last) == 1:
+            return last[0].chunks
+        pool: dict[str, Chunk] = {}
+        for chunk in (chunk for one in last for chunk in one.chunks):
+            pool.setdefault(chunk.id, chunk)
+        return tuple(pool.values())
+
+    def _last(self) -> list[Retrieval]:
+        """Give the stages behind which there is none."""
         outermost = [one for one in self.retrievals if one.outermost and not one.error]
-        if len(outermost) == 1:
-            return outermost[0].chunks
-        pool = {chunk.id: chunk for one in reversed(outermost) for chunk in reversed(one.chunks)}
-        return tuple(reversed(pool.values()))
+        return [one for one in outermost if one.kind == "prompt"] or outermost
 
     @property
     def pooled(self) -> bool:
         """Do the chunks come from several retrievals, so that their ranks mean little?"""
-        return sum(one.outermost and not one.error for one in self.retrievals) > 1
+        return len(self._last()) > 1
+
+    @property
+    def retrieval_error(self) -> str:
+        """Why nothing is known of what was retrieved; "" where something is."""
+        if self._last() or not self.retrievals:
+            return ""
+        return next((one.error for one in self.retrievals if one.outermost), "")
 
     def sample(self, stage: Retrieval | None = None) -> Sample:
         """Make a sample of what was retrieved and what was expected.

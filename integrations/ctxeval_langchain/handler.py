@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import threading
-import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from ctxeval import QueryRecord, Recorder, Retrieval
-from ctxeval_langchain.reading import answer_of, chunks_of, question_of, snapshot
+from ctxeval import QueryRecord, Recorder
+from ctxeval_langchain.documents import IdKey, snapshot
+from ctxeval_langchain.records import Key, Reader, interrupted
+from ctxeval_langchain.runs import OpenQueries, Query
 
 logger = logging.getLogger("ctxeval")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_order = itertools.count()
-
-
-@dataclass(slots=True)
-class _Retrieval:
-    """A retriever run as its events tell it."""
-
-    run_id: UUID
-    query: Any
-    name: str
-    started: float
-    ended: float = 0.0
-    copies: Any = ()
-    error: str = ""
-    done: bool = False
-
-
-@dataclass(slots=True)
-class _Query:
-    """A root run and everything below it that matters."""
-
-    root_id: UUID
-    order: int
-    input: Any
-    metadata: Mapping[str, Any]
-    started: datetime
-    is_chain: bool
-    parents: dict[UUID, UUID | None] = field(default_factory=dict)
-    retrievals: dict[UUID, _Retrieval] = field(default_factory=dict)
-    failed: set[UUID] = field(default_factory=set)
-    open: set[UUID] = field(default_factory=set)
-    output: Any = None
-    error: BaseException | None = None
+MAX_INTERRUPTED = 1000
+"""How many interrupted graphs are remembered until they are resumed."""
 
 
 def _hook(method: F) -> F:
@@ -75,22 +41,48 @@ def _hook(method: F) -> F:
 
 
 class CtxEvalCallbackHandler(BaseCallbackHandler):
-    """Captures what a chain retrieves and scores it, behind the application's back.
+    """Captures what a chain, graph or agent retrieves and scores it behind its back.
 
     Give it to any runnable: `chain.invoke(question, config={"callbacks": [handler]})`.
 
     Args:
         recorder: Where the records go; None: one of its own, made of the other arguments.
-        **options: Those of `Recorder`: `metrics`, `references`, `llm`, `max_pending`.
+        question_key: Where the question stands in the input, if it is not found by
+            itself: a key, an attribute, or a function of the input.
+        answer_key: Where the answer stands in the output, likewise.
+        id_key: Where the id of a document stands: a key of its metadata, or a function of
+            the document. Without it: `Document.id`, the same text in an inner
+            retriever, the usual metadata keys, a hash of the text.
+        query_run_name: The name of runs that are a query each, wherever they stand in a
+            larger run.
+        capture_prompts: Also note which chunks stand in what the model was shown last, as
+            the stage "prompt"?
+        inline: Run the hooks in the chain's own thread? That is quicker by far in
+            asynchronous code; but as long as langchain-core has its issue 39633,
+            handlers that are not inline miss `on_llm_start` of completion models there.
+        max_open: How many queries may be under way; the oldest are given up.
+        open_seconds: How long a query may take before it is given up.
+        **options: Those of `Recorder`: `metrics`, `references`, `llm`, …
 
     Attributes:
         recorder: Where the records go.
         errors: How many hooks failed, by the error's name.
     """
 
-    run_inline = True
-
-    def __init__(self, recorder: Recorder | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        recorder: Recorder | None = None,
+        *,
+        question_key: Key = None,
+        answer_key: Key = None,
+        id_key: IdKey = None,
+        query_run_name: str | None = None,
+        capture_prompts: bool = False,
+        inline: bool = True,
+        max_open: int = 10_000,
+        open_seconds: float = 900,
+        **options: Any,
+    ) -> None:
         """See the class."""
         if recorder is not None and options:
             raise TypeError(
@@ -98,19 +90,22 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             )
         self.recorder = Recorder(**options) if recorder is None else recorder
         self.errors: Counter[str] = Counter()
-        self._queries: dict[UUID, _Query] = {}
-        self._root_of: dict[UUID, UUID] = {}
-        self._lock = threading.Lock()
+        self.run_inline = inline
+        self._capture_prompts = capture_prompts
+        self._reader = Reader(question_key, answer_key, id_key)
+        self._open = OpenQueries(max_open, open_seconds, query_run_name)
+        self._interrupted: OrderedDict[str, Query] = OrderedDict()
 
+    # Models' starts and ends tell whether an answer is complete; their tokens are left aside.
     @property
     def ignore_llm(self) -> bool:
-        """Models' events are not needed."""
-        return True
+        """Not inline, a model's every token would cost a change of thread."""
+        return not self.run_inline
 
     @property
     def ignore_chat_model(self) -> bool:
-        """Chat models' events are not needed."""
-        return True
+        """See `ignore_llm`."""
+        return not self.run_inline
 
     @property
     def ignore_retry(self) -> bool:
@@ -131,6 +126,11 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         """Wait until everything captured so far is scored; see `Recorder.flush`."""
         return self.recorder.flush(timeout)
 
+    def close(self, timeout: float | None = None) -> bool:
+        """Give up what is still open, and close the recorder; see `Recorder.close`."""
+        self._give_up(self._open.close_all())
+        return self.recorder.close(timeout)
+
     def __copy__(self) -> CtxEvalCallbackHandler:
         return self
 
@@ -146,24 +146,25 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: Mapping[str, Any] | None = None,
+        name: str | None = None,
         **kwargs: Any,
     ) -> None:
         """Note the run; a root's input holds the question."""
-        self._start(run_id, parent_run_id, inputs, metadata, is_chain=True)
+        self._start(run_id, parent_run_id, inputs, metadata, name)
 
     @_hook
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
         """Note the end; a root's output holds the answer, and `inputs` what a stream was asked."""
-        self._end(run_id, output=outputs, late_input=inputs)
+        self._finish(self._open.end(run_id.int, output=outputs, late_input=inputs))
 
     @_hook
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
         """Note the failure: retrievals below it don't count, unless it is the root."""
-        self._end(run_id, error=error, late_input=inputs)
+        self._finish(self._open.end(run_id.int, error=error, late_input=inputs))
 
     @_hook
     def on_tool_start(
@@ -174,26 +175,27 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: Mapping[str, Any] | None = None,
+        name: str | None = None,
         **kwargs: Any,
     ) -> None:
         """Note the run, so that retrievals below it find their root."""
-        self._start(run_id, parent_run_id, input_str, metadata, is_chain=True)
+        self._start(run_id, parent_run_id, input_str, metadata, name)
 
     @_hook
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the end."""
-        self._end(run_id, output=output)
+        self._finish(self._open.end(run_id.int, output=output))
 
     @_hook
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the failure."""
-        self._end(run_id, error=error)
+        self._finish(self._open.end(run_id.int, error=error))
 
     @_hook
     def on_retriever_start(
         self,
         serialized: Any,
-        query: str,
+        query: Any,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
@@ -201,32 +203,52 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Note the retrieval's query, which its end does not tell."""
-        found = self._start(run_id, parent_run_id, query, metadata, is_chain=False)
-        if found is not None:
-            found.retrievals[run_id] = _Retrieval(
-                run_id, query, name or "retriever", time.perf_counter()
-            )
+        """Note the retrieval's query and name, which its end does not tell."""
+        self._start(run_id, parent_run_id, query, metadata, name, chain=False)
+        self._open.start_retrieval(run_id.int, query, name or "retriever")
 
     @_hook
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Copy the documents."""
-        self._finish_retrieval(run_id, snapshot(documents), "")
-        self._end(run_id)
+        self._open.end_retrieval(run_id.int, snapshot(documents))
+        self._finish(self._open.end(run_id.int, output=True))
 
     @_hook
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the failure."""
-        self._finish_retrieval(run_id, (), f"{type(error).__name__}: {error}")
-        self._end(run_id, error=error)
+        self._open.end_retrieval(run_id.int, (), f"{type(error).__name__}: {error}")
+        self._finish(self._open.end(run_id.int, error=error))
 
-    def _finish_retrieval(self, run_id: UUID, copies: Any, error: str) -> None:
-        with self._lock:
-            query = self._queries.get(self._root_of.get(run_id, run_id))
-        retrieval = None if query is None else query.retrievals.get(run_id)
-        if retrieval is not None:
-            retrieval.ended = time.perf_counter()
-            retrieval.copies, retrieval.error, retrieval.done = copies, error, True
+    @_hook
+    def on_llm_start(
+        self,
+        serialized: Any,
+        prompts: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Note that a model began to answer."""
+        self._start(run_id, parent_run_id, prompts, metadata, None)
+        if self._capture_prompts:
+            self._open.see_prompt(run_id.int, prompts)
+
+    @_hook
+    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+        """Note that a chat model began to answer."""
+        self.on_llm_start(serialized, messages, **kwargs)
+
+    @_hook
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note that a model has answered."""
+        self._finish(self._open.end(run_id.int))
+
+    @_hook
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note that a model failed."""
+        self._finish(self._open.end(run_id.int, error=error))
 
     def _start(
         self,
@@ -234,104 +256,43 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None,
         input: Any,
         metadata: Mapping[str, Any] | None,
+        name: str | None,
         *,
-        is_chain: bool,
-    ) -> _Query | None:
-        with self._lock:
-            if run_id in self._root_of:  # the handler was given twice
-                return None
-            root_id = run_id if parent_run_id is None else self._root_of.get(parent_run_id, run_id)
-            self._root_of[run_id] = root_id
-            query = self._queries.get(root_id)
-            if query is None:
-                query = self._queries[root_id] = _Query(
-                    root_id, next(_order), input, metadata or {}, datetime.now(UTC), is_chain
-                )
-            query.parents[run_id] = parent_run_id if run_id != root_id else None
-            query.open.add(run_id)
-            return query
-
-    def _end(
-        self,
-        run_id: UUID,
-        *,
-        output: Any = None,
-        error: BaseException | None = None,
-        late_input: Any = None,
+        chain: bool = True,
     ) -> None:
-        with self._lock:
-            query = self._queries.get(self._root_of.get(run_id, run_id))
-            if query is None:
-                return
-            query.open.discard(run_id)
-            if error is not None:
-                query.failed.add(run_id)
-            if run_id != query.root_id:
-                return
-            del self._queries[run_id]
-            for known in query.parents:
-                self._root_of.pop(known, None)
+        parent = None if parent_run_id is None else parent_run_id.int
+        given_up = self._open.start(run_id.int, parent, input, metadata, name, chain=chain)
+        if given_up:
+            self._give_up(given_up)
+
+    def _finish(self, query: Query | None) -> None:
+        if query is None:
+            return
+        thread = query.metadata.get("thread_id")
+        if thread is not None and type(query.input).__name__ == "Command":
+            query = self._resumed(query, str(thread))
         if not query.retrievals:
             return
-        query.output, query.error = output, error
-        if late_input is not None:  # a stream's input is known only at its end
-            query.input = late_input
-        ended = datetime.now(UTC)
-        self.recorder.submit(query.order, lambda: _record(query, ended))
+        if thread is not None and interrupted(query):
+            self._interrupted[str(thread)] = query
+            while len(self._interrupted) > MAX_INTERRUPTED:
+                self._interrupted.popitem(last=False)
+        reader = self._reader
+        self.recorder.submit(query.order, partial(reader.record, query))
 
+    def _resumed(self, query: Query, thread: str) -> Query:
+        """Join a resumed graph to the query that it was interrupted in: that is one question."""
+        before = self._interrupted.pop(thread, None)
+        if before is None:
+            return query
+        query.root_id, query.order, query.started = before.root_id, before.order, before.started
+        query.input = before.input
+        query.parents = {**before.parents, **query.parents}
+        query.retrievals = {**before.retrievals, **query.retrievals}
+        return query
 
-def _record(query: _Query, ended: datetime) -> QueryRecord:
-    """Translate a finished query, on the recorder's thread."""
-    counted = [
-        one
-        for one in query.retrievals.values()
-        if one.done and (query.error is not None or not _given_up(query, one.run_id))
-    ]
-    place = {one.run_id: place for place, one in enumerate(counted)}
-    retrievals = [
-        Retrieval(
-            query=str(one.query),
-            chunks=chunks_of(one.copies),
-            name=one.name,
-            parent=_enclosing(query, one.run_id, place),
-            order=place[one.run_id],
-            latency=one.ended - one.started,
-            error=one.error,
-        )
-        for one in counted
-    ]
-    first_query = next((one.query for one in query.retrievals.values()), "")
-    return QueryRecord(
-        id=str(query.root_id),
-        question=question_of(query.input) or str(first_query),
-        answer=answer_of(query.output) if query.is_chain else None,
-        status=_status(query),
-        retrievals=retrievals,
-        metadata={key: value for key, value in query.metadata.items() if key.startswith("ctxeval")},
-        started=query.started,
-        ended=ended,
-    )
-
-
-def _status(query: _Query) -> Any:
-    if query.error is not None:
-        cancelled = type(query.error).__name__ in ("CancelledError", "GeneratorExit")
-        return "cancelled" if cancelled else "error"
-    unfinished = query.open or (query.is_chain and query.output is None)
-    return "incomplete" if unfinished else "ok"
-
-
-def _ancestors(query: _Query, run_id: UUID) -> Any:
-    parent = query.parents.get(run_id)
-    while parent is not None:
-        yield parent
-        parent = query.parents.get(parent)
-
-
-def _given_up(query: _Query, run_id: UUID) -> bool:
-    """Did a run between this one and the root fail, so that something else was tried?"""
-    return any(one in query.failed for one in _ancestors(query, run_id))
-
-
-def _enclosing(query: _Query, run_id: UUID, place: Mapping[UUID, int]) -> int | None:
-    return next((place[one] for one in _ancestors(query, run_id) if one in place), None)
+    def _give_up(self, queries: list[Query]) -> None:
+        reader = self._reader
+        for query in queries:
+            if query.retrievals:
+                self.recorder.submit(query.order, partial(reader.record, query, abandoned=True))

@@ -1,14 +1,12 @@
-"""Read question, answer and chunks out of what LangChain passes around."""
+"""Find question and answer in what LangChain passes around."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
-
-from ctxeval import Chunk, text_id
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "prompt", "text")
 _ANSWER_KEYS = (
@@ -45,7 +43,7 @@ def answer_of(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, BaseMessage):
-        return _text(value)
+        return _text(value.content)
     if (said := _last_said(value, _AI)) is not None:
         return said
     found = _by_key(value, _ANSWER_KEYS, answer_of)
@@ -70,53 +68,51 @@ def _get(value: Any, key: str) -> Any:
 
 def _last_said(messages: Any, roles: Sequence[str]) -> str | None:
     """Give the last message of one side, whichever way messages are written."""
-    if isinstance(messages, BaseMessage):
+    if isinstance(messages, str):
+        return messages if "user" in roles else None
+    if isinstance(messages, BaseMessage) or (isinstance(messages, Mapping) and "role" in messages):
         messages = [messages]
     if not isinstance(messages, (list, tuple)):
         return None
     for message in reversed(messages):
         if isinstance(message, BaseMessage):
             if message.type in roles and not getattr(message, "tool_calls", None):
-                return _text(message)
+                return _text(message.content)
         elif isinstance(message, Mapping):
-            if message.get("role") in roles and isinstance(message.get("content"), str):
-                return str(message["content"])
+            if message.get("role") in roles and not message.get("tool_calls"):
+                return _text(message.get("content", ""))
         elif isinstance(message, tuple) and len(message) == 2 and message[0] in roles:
             return str(message[1])
     return None
 
 
-def _text(message: BaseMessage) -> str:
-    content = message.content
+def _text(content: Any) -> str:
+    """Join the texts of a message's content, which may be a list of blocks."""
     if isinstance(content, str):
         return content
-    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
-
-
-def snapshot(documents: Any) -> list[tuple[str | None, str, dict[str, Any]]]:
-    """Copy what a retriever returned, so that later changes don't reach it.
-
-    A generator is left alone: to look into it would empty it for the chain.
-    """
-    if not isinstance(documents, (list, tuple)):
-        return []
-    return [
-        (getattr(one, "id", None), one.page_content, dict(one.metadata))
-        if isinstance(one, Document)
-        else (None, str(one), {})
-        for one in documents
-    ]
-
-
-def chunks_of(copies: Sequence[tuple[str | None, str, dict[str, Any]]]) -> tuple[Chunk, ...]:
-    """Make chunks of what was copied."""
-    return tuple(
-        Chunk(
-            rank,
-            id or text_id(text),
-            "document_id" if id else "text_hash",
-            text,
-            metadata=metadata,
-        )
-        for rank, (id, text, metadata) in enumerate(copies)
+    blocks = content if isinstance(content, list) else []
+    return "".join(
+        block if isinstance(block, str) else str(block.get("text", "")) for block in blocks
     )
+
+
+def prompt_text(prompt: Any) -> str:
+    """Join what a model was shown: strings of a completion model, or lists of messages."""
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, BaseMessage):
+        return _text(prompt.content)
+    return "\n".join(prompt_text(part) for part in prompt)
+
+
+def by_key(value: Any, key: str | Callable[[Any], Any]) -> str | None:
+    """Take question or answer from where the user says it stands.
+
+    Args:
+        value: A chain's input or output.
+        key: A key or an attribute, or a function of the value.
+    """
+    found = key(value) if callable(key) else _get(value, key)
+    if found is None or isinstance(found, str):
+        return found
+    return _text(found.content) if isinstance(found, BaseMessage) else str(found)
