@@ -45,6 +45,7 @@ from ctxeval.verdicts import Usage, Verdict, Verdicts
 
 if TYPE_CHECKING:
     from ctxeval.capture.recorder import Recorder
+    from ctxeval.capture.trace import trace
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 # These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
 _LAZY = {
     "Recorder": "ctxeval.capture.recorder",
+    "trace": "ctxeval.capture.trace",
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
@@ -114,6 +116,7 @@ __all__ = [
     "llm_factory",
     "score",
     "text_id",
+    "trace",
 ]
 
 

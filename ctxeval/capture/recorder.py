@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ctxeval.capture.advice import IdAdvice
+from ctxeval.capture.budget import Budget
+from ctxeval.capture.grading import Plan, plan, score_at_once
 from ctxeval.capture.worker import Worker
-from ctxeval.errors import InvalidArgumentError, short
-from ctxeval.metrics import RankMetric
+from ctxeval.errors import InvalidArgumentError, MissingExtraError, short
 from ctxeval.naming import Metrics, MetricSet
-from ctxeval.record.query import QueryRecord, Retrieval
+from ctxeval.record.query import QueryRecord
 from ctxeval.record.references import References
-from ctxeval.result import MetricResult
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
     from ctxeval.llm.protocol import LLM
-    from ctxeval.metric import Metric
 
 logger = logging.getLogger("ctxeval")
 
@@ -38,10 +39,18 @@ class Recorder:
         metrics: Metrics or their names; "auto": whatever a record has the fields for.
         references: What is expected: a `References`, a list of samples, or a path.
         llm: The model, for metrics given by name and for "auto".
-        max_pending: How many records wait to be scored at most.
+        sample_rate: The share of queries that are kept, in [0, 1]; which ones is decided
+            by a hash of the query's id, so that all metrics of a query agree.
+        max_pending: How many records wait to be scored at most, and how many for a model.
+        max_records: How many records are kept; the oldest go. None: all.
+        max_requests_per_minute: How many requests to models captured traffic may cause.
+        max_tokens_per_day: How many tokens, sent and received, it may cause.
 
     Attributes:
-        dropped: How many records were dropped, by reason.
+        dropped: How many records were left out, or left without a model's scores, by reason.
+
+    Raises:
+        InvalidArgumentError: A metric is unknown, or a number is out of range.
     """
 
     def __init__(
@@ -50,44 +59,70 @@ class Recorder:
         references: Any = None,
         llm: LLM | None = None,
         *,
+        sample_rate: float = 1.0,
         max_pending: int = 1000,
+        max_records: int | None = 10_000,
+        max_requests_per_minute: int | None = None,
+        max_tokens_per_day: int | None = None,
     ) -> None:
         """See the class."""
-        if isinstance(max_pending, bool) or not isinstance(max_pending, int) or max_pending < 1:
-            raise InvalidArgumentError(
-                f"max_pending: {short(max_pending)} is no number of records: give an integer >= 1"
-            )
+        for name, value in (("max_pending", max_pending), ("max_records", max_records)):
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if not whole and not (name == "max_records" and value is None):
+                raise InvalidArgumentError(
+                    f"{name}: {short(value)} is no number of records: give an integer >= 1"
+                )
+        if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)):
+            raise InvalidArgumentError(f"sample_rate: {short(sample_rate)} is no number: give 0.1")
+        if not 0 <= sample_rate <= 1:
+            raise InvalidArgumentError(f"sample_rate: {sample_rate!r} is not from 0 to 1")
         self._metrics = MetricSet(metrics, llm)
         self._references = References.of(references)
+        self._sample_rate = sample_rate
         self._max_pending = max_pending
+        self._max_records = max_records
+        self._budget = Budget(max_requests_per_minute, max_tokens_per_day)
         self._worker = Worker(max_pending)
-        self._records: list[tuple[int, QueryRecord]] = []
+        self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
+        self._advice = IdAdvice()
+        self._told: set[str] = set()
         self._changed = threading.Condition()
         self._judging = 0
         self._closed = False
-        self._warned = 0.0
+        self._warned: float | None = None
         self.dropped: Counter[str] = Counter()
 
-    def submit(self, order: int, make: Callable[[], QueryRecord]) -> None:
-        """Take a query over from an adapter. Never waits and never raises.
+    def submit(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
+        """Take a query over from an adapter. Never waits.
 
         Args:
             order: The query's place in the order of asking.
-            make: Makes the record, on the worker's thread.
+            trace_id: What names the query; it decides whether it is sampled.
+            make: Makes the record, on the worker's thread. A record with an id that has
+                been there takes the earlier one's place.
         """
         if self._closed:
             self._drop("the recorder is closed")
-        elif not self._worker.put(lambda: self._take(order, make)):
+        elif not self._worker.put(lambda: self._take(order, trace_id, make)):
             self._drop("too many were waiting")
 
     def _drop(self, reason: str) -> None:
         self.dropped[reason] += 1
         now = time.monotonic()
-        if now - self._warned >= WARN_EVERY or not self._warned:
+        if self._warned is None or now - self._warned >= WARN_EVERY:
             self._warned = now
-            logger.warning("ctxeval dropped %d records: %s", self.dropped[reason], reason)
+            logger.warning("ctxeval left out %d records: %s", self.dropped[reason], reason)
 
-    def _take(self, order: int, make: Callable[[], QueryRecord]) -> None:
+    def _sampled(self, trace_id: object) -> bool:
+        if self._sample_rate == 1:
+            return True
+        digest = hashlib.sha256(str(trace_id).encode()).digest()
+        return int.from_bytes(digest[:7], "big") / 2**56 < self._sample_rate
+
+    def _take(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
+        if not self._sampled(trace_id):
+            self.dropped["not sampled"] += 1
+            return
         try:
             record = make()
         except Exception:
@@ -95,68 +130,32 @@ class Recorder:
             self._drop("it could not be read")
             return
         with self._changed:
-            self._records.append((order, record))
-        self._refer(record)
-        self._score(record)
-
-    def _refer(self, record: QueryRecord) -> None:
+            self._records[record.id] = (order, record)
+            while self._max_records is not None and len(self._records) > self._max_records:
+                self._records.popitem(last=False)
+                self.dropped["more than max_records"] += 1
         found = self._references.lookup(record.question, id=record.metadata.get("ctxeval_id"))
         record.reference, record.unreferenced = found.sample, found.reason
+        self._score(record)
+        self._tell(record)
 
     def _score(self, record: QueryRecord) -> None:
-        from ctxeval.scoring import score_all
+        planned = plan(record, self._metrics)
+        score_at_once(record, planned, self._metrics)
+        if not planned.later:
+            return
+        groups = {(metric.judge.shared_by, metric.purpose) for metric in planned.later}
+        reason = "too many were waiting for a model" if self._judging >= self._max_pending else ""
+        reason = reason or self._budget.admit(len(groups))
+        if reason:
+            self._drop(reason)
+            for metric in planned.later:
+                record.scores[metric.name] = metric.result(None, "skipped", reason)
+            return
+        record.pending = frozenset(metric.name for metric in planned.later)
+        self._judge_later(record, planned, len(groups))
 
-        sample = record.sample()
-        metrics = self._metrics.of(sample)
-        skipped = self._skipped(record, sample, metrics)
-        asked = [metric for metric in metrics if metric.name not in skipped]
-        at_once = [metric for metric in asked if not metric.judge.calls_model]
-        later = [metric for metric in asked if metric.judge.calls_model]
-        results = score_all([sample], at_once)[0] if at_once else {}
-        for stage in record.retrievals:
-            alone = len(record.retrievals) == 1 and not stage.error
-            stage.scores = results if alone else self._score_stage(record, stage)
-        record.scores = {**results, **skipped}
-        if later and self._judging >= self._max_pending:
-            self._drop("too many were waiting for a model")
-            for metric in later:
-                record.scores[metric.name] = metric.result(
-                    None, "skipped", "too many were waiting for a model"
-                )
-        elif later:
-            record.pending = frozenset(metric.name for metric in later)
-            self._judge_later(record, sample, later)
-
-    def _score_stage(self, record: QueryRecord, stage: Retrieval) -> dict[str, MetricResult]:
-        from ctxeval.scoring import score_all
-
-        sample = record.sample(stage)
-        metrics = [m for m in self._metrics.of(sample) if not m.judge.calls_model]
-        return score_all([sample], metrics)[0] if metrics else {}
-
-    def _skipped(
-        self, record: QueryRecord, sample: Sample, metrics: Sequence[Metric]
-    ) -> dict[str, MetricResult]:
-        """Say which metrics make no sense of this record, and why."""
-        skipped: dict[str, MetricResult] = {}
-        if sample.retrieved_context_ids is None and sample.reference_context_ids is not None:
-            for metric in self._metrics.by_id():
-                skipped[metric.name] = metric.result(
-                    None, "skipped", "no ids were captured: set them when you index"
-                )
-        for metric in metrics:
-            if record.retrieval_error:
-                reason = f"the retrieval failed: {record.retrieval_error}"
-                skipped[metric.name] = metric.result(None, "failed", reason)
-            elif record.pooled and isinstance(metric, RankMetric):
-                reason = "several retrievals were pooled, so there is no one order"
-                skipped[metric.name] = metric.result(None, "skipped", reason)
-            elif record.unreferenced and (missing := metric.missing(sample)):
-                reason = f"{missing}: {record.unreferenced}"
-                skipped[metric.name] = metric.result(None, "skipped", reason)
-        return skipped
-
-    def _judge_later(self, record: QueryRecord, sample: Sample, metrics: Sequence[Metric]) -> None:
+    def _judge_later(self, record: QueryRecord, planned: Plan, reserved: int) -> None:
         from ctxeval.llm.loop import submit
         from ctxeval.scoring import ascore_all
 
@@ -164,21 +163,37 @@ class Recorder:
             self._judging += 1
 
         async def judge() -> None:
+            results = {}
             try:
-                results = (await ascore_all([sample], metrics))[0]
-                record.scores = {**record.scores, **results}
+                results = (await ascore_all([planned.sample], planned.later))[0]
             except Exception as error:
                 logger.exception("ctxeval could not judge a captured query")
                 said = f"{type(error).__name__}: {error}"
-                failed = {m.name: m.result(None, "failed", said) for m in metrics}
-                record.scores = {**record.scores, **failed}
+                results = {m.name: m.result(None, "failed", said) for m in planned.later}
             finally:
+                usages = {id(r.usage): r.usage for r in results.values() if r.usage is not None}
+                self._budget.settle(reserved, list(usages.values()))
+                record.scores = {**record.scores, **results}
                 record.pending = frozenset()
                 with self._changed:
                     self._judging -= 1
                     self._changed.notify_all()
 
         submit(judge())
+
+    def _tell(self, record: QueryRecord) -> None:
+        """Log once what the user should know."""
+        if not record.scores and not record.pending:
+            why = record.unreferenced or "the metrics that were chosen do not fit"
+            self._say_once("unscored", f"nothing can be scored of {short(record.question)}: {why}")
+        self._advice.see(record)
+        for kind, line in enumerate(self._advice.lines()):
+            self._say_once(f"advice {kind}", line)
+
+    def _say_once(self, kind: str, line: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            logger.warning("ctxeval: %s", line)
 
     @property
     def records(self) -> list[QueryRecord]:
@@ -188,7 +203,40 @@ class Recorder:
         """
         self._worker.join()
         with self._changed:
-            return [record for _, record in sorted(self._records, key=lambda entry: entry[0])]
+            ordered = sorted(self._records.values(), key=lambda entry: entry[0])
+        return [record for _, record in ordered]
+
+    @property
+    def advice(self) -> list[str]:
+        """What should be done about ids, one sentence each; empty where all is well."""
+        self._worker.join()
+        return self._advice.lines()
+
+    @property
+    def id_sources(self) -> dict[str, int]:
+        """How many chunks got their id from where, over all stages."""
+        self._worker.join()
+        return dict(self._advice.sources)
+
+    def rescore(
+        self, record: QueryRecord, reference: Sample | Mapping[str, Any] | None = None
+    ) -> QueryRecord:
+        """Score a record again, against another expectation.
+
+        Args:
+            record: The record.
+            reference: What is expected; None: what its references say now.
+
+        Returns:
+            The record, with its scores by id and by text; those by a model follow.
+        """
+        if reference is None:
+            found = self._references.lookup(record.question, id=record.metadata.get("ctxeval_id"))
+            record.reference, record.unreferenced = found.sample, found.reason
+        else:
+            record.reference, record.unreferenced = Sample.of(reference), ""
+        self._score(record)
+        return record
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything that was captured so far is scored, by models too.
@@ -214,3 +262,31 @@ class Recorder:
         """
         self._closed = True
         return self.flush(timeout)
+
+    def to_pandas(self) -> Any:
+        """Give the records as a pandas DataFrame, one row each, a column per metric.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            if error.name != "pandas":
+                raise
+            raise MissingExtraError("to_pandas()", "pandas", "pandas") from error
+        return pd.DataFrame([_row(record) for record in self.records])
+
+
+def _row(record: QueryRecord) -> dict[str, Any]:
+    chunks = record.chunks()
+    return {
+        "id": record.id,
+        "question": record.question,
+        "answer": record.answer,
+        "status": record.status,
+        "retrieved_context_ids": [chunk.id for chunk in chunks],
+        "retrieved_contexts": [chunk.text for chunk in chunks],
+        **{name: result.value for name, result in record.scores.items()},
+        **{f"{name}_status": result.status for name, result in record.scores.items()},
+    }

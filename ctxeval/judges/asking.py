@@ -7,13 +7,12 @@ import random
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, short
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.replies import Reading, read_claims, read_verdicts
 from ctxeval.judges.shards import Shard
-from ctxeval.llm.loop import PerLoop
+from ctxeval.llm.loop import PerLoop, PerObject
 from ctxeval.llm.protocol import LLM, Completion, Message, Schema
 from ctxeval.sample import MAX_CLAIMS
 from ctxeval.verdicts import Usage
@@ -181,6 +180,11 @@ class Asker:
             raise JudgeError(
                 f"{type(self.llm).__name__} failed: {type(error).__name__}: {error}"
             ) from error
+        if not isinstance(completion, Completion):
+            raise JudgeError(
+                f"{type(self.llm).__name__}: complete() gave {short(completion)}: it must give a "
+                "ctxeval.Completion"
+            )
         self.usage += completion.usage
         return completion
 
@@ -234,10 +238,14 @@ async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return results  # type: ignore[return-value]  # no exception is among them
 
 
-_slots: WeakKeyDictionary[Any, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
+def _slots_for(llm: LLM) -> PerLoop[asyncio.Semaphore]:
+    limit = getattr(llm, "concurrency", 16)
+    return PerLoop(lambda: asyncio.Semaphore(limit))
+
+
+_slots: PerObject[PerLoop[asyncio.Semaphore]] = PerObject(_slots_for)
 
 
 def slots(llm: LLM) -> asyncio.Semaphore:
     """Give the semaphore that limits the calls of a model. To be called on the loop."""
-    limit = getattr(llm, "concurrency", 16)
-    return _slots.setdefault(llm, PerLoop(lambda: asyncio.Semaphore(limit))).get()
+    return _slots.of(llm).get()

@@ -20,10 +20,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from ctxeval.errors import JudgeError
-from ctxeval.llm.loop import PerLoop
+from ctxeval.llm.loop import PerLoop, PerObject
 
 K = TypeVar("K")
 
@@ -149,7 +148,7 @@ class Flights:
     To be used on ctxeval's loop.
     """
 
-    _of: ClassVar[WeakKeyDictionary[Any, PerLoop[Flights]]] = WeakKeyDictionary()
+    _of: ClassVar[PerObject[PerLoop[Flights]]] = PerObject(lambda cache: PerLoop(Flights))
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -158,7 +157,7 @@ class Flights:
     @classmethod
     def of(cls, cache: CellCache) -> Flights:
         """Give those of a cache."""
-        return cls._of.setdefault(cache, PerLoop(cls)).get()
+        return cls._of.of(cache).get()
 
     def get(self, name: str) -> asyncio.Future[Any] | None:
         """Give the judgement of this name if it is under way."""

@@ -126,7 +126,7 @@ class LLMJudge(Judge):
         asker = Asker(self.llm, self.prompts)
         retrieved = sample.retrieved_contexts or ()
         texts = {text_hash(text): text for text in retrieved if text.strip()}
-        claims, note = await self._claims(sample, asker) if units else ((), "")
+        claims, note = await self._claims(sample, asker, bool(texts)) if units else ((), "")
         target = "" if purpose == "question" else (getattr(sample, purpose) or "")
         rounds: list[dict[Item, Finding]] = []
         if texts:
@@ -168,12 +168,18 @@ class LLMJudge(Judge):
             note=note,
         )
 
-    async def _claims(self, sample: Sample, asker: Asker) -> tuple[Sequence[str], str]:
-        """Get the claims of the reference, and "" or what to know of them."""
+    async def _claims(self, sample: Sample, asker: Asker, split: bool) -> tuple[Sequence[str], str]:
+        """Get the claims of the reference, and "" or what to know of them.
+
+        Args:
+            sample: The sample.
+            asker: Who asks the model.
+            split: Is it worth a call to split the reference?
+        """
         if sample.reference_claims is not None:
             return sample.reference_claims, ""
         reference = (sample.reference or "").strip()
-        if not _NEXT_SENTENCE.search(reference):
+        if not split or not _NEXT_SENTENCE.search(reference):
             return (reference,), ""
         key = CellKeys(dict(self.llm.identity), self.prompts.version, "claims").of(reference)
         while True:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
@@ -113,3 +114,31 @@ class PerLoop(Generic[T]):
         if self._made is None or self._made[0] is not asyncio.get_running_loop():
             return None
         return self._made[1]
+
+
+class PerObject(Generic[T]):
+    """Something made once per object, kept as long as that lives.
+
+    An object is known by its identity: it may have no hash, as a dataclass has none, or
+    equal another.
+
+    Args:
+        make: Makes it, given the object.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        """See the class."""
+        self._make = make
+        self._made: dict[int, T] = {}
+        self._immortal: list[object] = []
+
+    def of(self, holder: object) -> T:
+        """Give the object's own, made at its first use."""
+        key = id(holder)
+        if key not in self._made:
+            self._made[key] = self._make(holder)
+            try:
+                weakref.finalize(holder, self._made.pop, key, None).atexit = False
+            except TypeError:  # it has no place for weak references
+                self._immortal.append(holder)
+        return self._made[key]

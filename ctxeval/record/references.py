@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
+from ctxeval.record.files import file_rows
+from ctxeval.record.reading import rows_of
 from ctxeval.sample import Sample
 
 
@@ -24,13 +24,27 @@ class Found(NamedTuple):
     reason: str = ""
 
 
+class Options(TypedDict, total=False):
+    """What every way to make `References` takes besides the source.
+
+    Attributes:
+        strict: Refuse different references for one question at once?
+        metadata_columns: The names of further columns, which go to the metadata.
+    """
+
+    strict: bool
+    metadata_columns: Collection[str]
+
+
 class References:
     """What is expected of an application, question by question.
 
     Args:
-        samples: `Sample`s, or dicts with the same field names.
+        samples: `Sample`s, dicts with the same field names, or anything else that
+            `read_samples` goes through, but a path: that is for `References.of`.
         strict: Refuse different references for one question at once? Otherwise they
             load, and such a question is found by id only.
+        metadata_columns: The names of further columns, which go to the metadata.
 
     Raises:
         InvalidSampleError: One of them is no sample, or lacks both id and question.
@@ -45,21 +59,21 @@ class References:
     """
 
     def __init__(
-        self, samples: Iterable[Sample | Mapping[str, Any]] = (), *, strict: bool = False
+        self, samples: Any = (), *, strict: bool = False, metadata_columns: Collection[str] = ()
     ) -> None:
         """See the class."""
-        if isinstance(samples, (str, Mapping, Sample)) or not isinstance(samples, Iterable):
+        if isinstance(samples, (str, PathLike)):
             raise InvalidArgumentError(
-                f"references: {short(samples)} is no list: give a list of samples, or "
-                "References.from_jsonl(path)"
+                f"references: {short(samples)} is no list: of a file, References.of(path)"
             )
         self._by_id: dict[str, Sample] = {}
         self._by_question: dict[str, list[Sample]] = {}
-        for index, given in enumerate(samples):
+        for row in rows_of(samples, "references"):
+            sample = row.sample(metadata_columns)
             try:
-                self._add(Sample.of(given))
+                self._add(sample)
             except (InvalidSampleError, InvalidArgumentError) as error:
-                raise type(error)(f"references[{index}]: {error}") from None
+                raise type(error)(f"{row.place}: {error}") from None
         if strict:
             for question, several in self._by_question.items():
                 if len(several) > 1:
@@ -69,24 +83,72 @@ class References:
                     )
 
     @classmethod
-    def of(cls, references: Any) -> References:
-        """Take references as they are, or make them from a list of samples or a JSONL path."""
-        if references is None:
-            return cls()
+    def of(cls, references: Any, **options: Unpack[Options]) -> References:
+        """Take references as they are, or make them from a path or any other source.
+
+        Args:
+            references: A `References`, None for none, or what `read_samples` goes through.
+            **options: As of the class: `strict`, `metadata_columns`.
+
+        Raises:
+            InvalidSampleError: As of the class; the message names file, line and field.
+            InvalidArgumentError: As of the class.
+            MissingExtraError: A Parquet file needs pyarrow.
+        """
         if isinstance(references, References):
             return references
         if isinstance(references, (str, PathLike)):
-            return cls.from_jsonl(references)
-        return cls(references)
+            references = file_rows(references)
+        given = () if references is None else references
+        return cls(given, **options)
 
     @classmethod
-    def from_jsonl(cls, path: str | PathLike[str], *, strict: bool = False) -> References:
-        """Read a file with one JSON object of sample fields per line.
+    def from_jsonl(cls, path: str | PathLike[str], **options: Unpack[Options]) -> References:
+        """Read a file with one JSON object of sample fields per line; see `read_samples`."""
+        return cls(file_rows(path, ".jsonl"), **options)
 
-        Raises:
-            InvalidSampleError: A line is no sample; the message names file, line and field.
+    @classmethod
+    def from_json(cls, path: str | PathLike[str], **options: Unpack[Options]) -> References:
+        """Read a file with one JSON list of such objects; see `read_samples`."""
+        return cls(file_rows(path, ".json"), **options)
+
+    @classmethod
+    def from_csv(cls, path: str | PathLike[str], **options: Unpack[Options]) -> References:
+        """Read a table whose first line names the fields.
+
+        A cell of a list holds JSON, `["a", "b"]`, in a CSV file `"[""a"", ""b""]"`; an
+        empty cell means that the field is missing. See `read_samples`.
         """
-        return cls(_read_jsonl(Path(path)), strict=strict)
+        return cls(file_rows(path, ".csv"), **options)
+
+    @classmethod
+    def from_parquet(cls, path: str | PathLike[str], **options: Unpack[Options]) -> References:
+        """Read a Parquet file, which needs pyarrow; see `read_samples`."""
+        return cls(file_rows(path, ".parquet"), **options)
+
+    @classmethod
+    def from_pandas(cls, frame: Any, **options: Unpack[Options]) -> References:
+        """Take the rows of a DataFrame; of polars or pyarrow too.
+
+        An index with a name is a column like any other. See `read_samples`.
+        """
+        return cls(frame, **options)
+
+    @classmethod
+    def from_ragas(cls, dataset: Any, **options: Unpack[Options]) -> References:
+        """Take an `EvaluationDataset` or a `Testset` of Ragas; see `read_samples`."""
+        return cls(dataset, **options)
+
+    @classmethod
+    def from_langsmith(cls, examples: Iterable[Any], **options: Unpack[Options]) -> References:
+        """Take the examples of a LangSmith data set, `client.list_examples(…)`.
+
+        The example's `id` is the id. Of the inputs, `question`, `query` and `input` are the
+        `user_input`; of the outputs, `answer` and `output` are the `reference`, and
+        `reference_ids` the `reference_context_ids`. Other names are those of a `Sample`'s
+        fields, or stand in `metadata_columns`. See `read_samples`.
+        """
+        return cls(examples, **options)
 
     def _add(self, sample: Sample) -> None:
         if sample.id is None and not (sample.user_input or "").strip():
@@ -133,19 +195,3 @@ def _normal(question: str) -> str:
 
 def _expectation(sample: Sample) -> dict[str, Any]:
     return {name: value for name, value in sample if name.startswith("reference")}
-
-
-def _read_jsonl(path: Path) -> Iterator[Sample]:
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                fields = json.loads(line)
-                if not isinstance(fields, dict):
-                    raise InvalidSampleError(f"{short(fields)} is no JSON object")
-                yield Sample(**fields)
-            except json.JSONDecodeError as error:
-                raise InvalidSampleError(f"{path}, line {number}: no JSON: {error}") from None
-            except InvalidSampleError as error:
-                raise InvalidSampleError(f"{path}, line {number}: {error}") from None

@@ -278,7 +278,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             while len(self._interrupted) > MAX_INTERRUPTED:
                 self._interrupted.popitem(last=False)
         reader = self._reader
-        self.recorder.submit(query.order, partial(reader.record, query))
+        self.recorder.submit(query.order, query.root_id, partial(reader.record, query))
 
     def _resumed(self, query: Query, thread: str) -> Query:
         """Join a resumed graph to the query that it was interrupted in: that is one question."""
@@ -295,4 +295,6 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         reader = self._reader
         for query in queries:
             if query.retrievals:
-                self.recorder.submit(query.order, partial(reader.record, query, abandoned=True))
+                self.recorder.submit(
+                    query.order, query.root_id, partial(reader.record, query, abandoned=True)
+                )

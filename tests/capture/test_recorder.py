@@ -1,5 +1,6 @@
 """The recorder scores behind the application's back, and loses nothing silently."""
 
+import itertools
 import os
 import threading
 
@@ -18,6 +19,8 @@ from ctxeval import (
 from ctxeval.record.query import TEXT_HASH
 from ctxeval.testing import ScriptedLLM
 
+NUMBERS = itertools.count()
+
 
 def chunk(rank, id, text="", source="document_id"):
     return Chunk(rank, id, source, text or f"text of {id}")
@@ -25,12 +28,14 @@ def chunk(rank, id, text="", source="document_id"):
 
 def record(question="q", ids=("a", "b"), **fields):
     chunks = tuple(chunk(rank, id) for rank, id in enumerate(ids))
-    return QueryRecord("run", question, retrievals=[Retrieval(question, chunks)], **fields)
+    return QueryRecord(
+        f"run-{next(NUMBERS)}", question, retrievals=[Retrieval(question, chunks)], **fields
+    )
 
 
 def taken(recorder, *records):
     for order, one in enumerate(records):
-        recorder.submit(order, lambda one=one: one)
+        recorder.submit(order, order, lambda one=one: one)
     assert recorder.flush(10)
     return recorder.records
 
@@ -65,7 +70,7 @@ def test_a_named_metric_without_a_reference_is_skipped_and_says_why():
 def test_records_come_in_the_order_of_asking():
     recorder = Recorder()
     for order in (2, 0, 1):
-        recorder.submit(order, lambda order=order: record(str(order)))
+        recorder.submit(order, order, lambda order=order: record(str(order)))
     assert [one.question for one in recorder.records] == ["0", "1", "2"]
 
 
@@ -77,7 +82,7 @@ def test_a_model_judges_later():
         return text == "text of b"
 
     recorder = Recorder(["context_relevance"], llm=ScriptedLLM(relevant))
-    recorder.submit(0, record)
+    recorder.submit(0, 0, record)
     (one,) = recorder.records
     assert one.pending == {"context_relevance"}
     assert one.scores == {}
@@ -146,14 +151,14 @@ def test_what_does_not_fit_is_dropped_and_counted(caplog):
         return record()
 
     recorder = Recorder(max_pending=2)
-    recorder.submit(0, slow)
+    recorder.submit(0, 0, slow)
     assert started.wait(10)
     for order in range(1, 6):
-        recorder.submit(order, record)
+        recorder.submit(order, order, record)
     gate.set()
     assert len(recorder.records) == 3
     assert recorder.dropped == {"too many were waiting": 3}
-    assert caplog.text.count("ctxeval dropped") == 1
+    assert caplog.text.count("ctxeval left out") == 1
 
 
 def test_a_record_that_cannot_be_read_is_counted(caplog):
@@ -161,7 +166,7 @@ def test_a_record_that_cannot_be_read_is_counted(caplog):
         raise KeyError("x")
 
     recorder = Recorder()
-    recorder.submit(0, broken)
+    recorder.submit(0, 0, broken)
     assert recorder.records == []
     assert recorder.dropped == {"it could not be read": 1}
 
@@ -169,7 +174,7 @@ def test_a_record_that_cannot_be_read_is_counted(caplog):
 def test_after_closing_records_are_counted_as_dropped(caplog):
     recorder = Recorder()
     assert recorder.close(10)
-    recorder.submit(0, record)
+    recorder.submit(0, 0, record)
     assert recorder.records == []
     assert recorder.dropped == {"the recorder is closed": 1}
 
@@ -181,7 +186,7 @@ def test_it_works_in_a_forked_child():
     taken(recorder, record())
     pid = os.fork()
     if pid == 0:
-        recorder.submit(1, record)
+        recorder.submit(1, 1, record)
         good = recorder.flush(10) and recorder.records[-1].scores["reciprocal_rank"].value == 0.5
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

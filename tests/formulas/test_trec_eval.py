@@ -40,7 +40,10 @@ Qrel = dict[str, int]
 Run = dict[str, float]
 
 DOCUMENTS = [f"d{number}" for number in range(14)]
-QRELS = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-2, 4), max_size=10)
+# Where all grades are negative, pytrec_eval may never come back.
+QRELS = st.dictionaries(
+    st.sampled_from(DOCUMENTS), st.integers(-2, 4), min_size=1, max_size=10
+).filter(lambda qrel: max(qrel.values()) >= 0)
 RUNS = st.dictionaries(
     st.sampled_from(DOCUMENTS), st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, -1.0]), max_size=14
 )
@@ -99,7 +102,7 @@ def test_made_by_hand(qrel: Qrel, run: Run) -> None:
 
 
 @settings(max_examples=150)
-@given(QRELS.filter(bool), RUNS)
+@given(QRELS, RUNS)
 def test_at_random(qrel: Qrel, run: Run) -> None:
     check(qrel, run)
 

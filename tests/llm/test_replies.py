@@ -13,12 +13,14 @@ from ctxeval.judges.replies import MAX_REASON, Reading, read_claims, read_verdic
 
 YES_NO = '{"chunks": [{"id": 1, "reason": "", "verdict": "yes"}, {"id": 2, "verdict": "no"}]}'
 NO_YES = YES_NO.replace("yes", "?").replace("no", "yes").replace("?", "no")
-BRACE = "</think>"
 
 
 def values(text, asked=(1, 2)):
     """Read the verdicts on chunks."""
-    return [reading.value for reading in read_verdicts(text, chunks=asked, claims=0, shown=2)[0].values()]
+    return [
+        reading.value
+        for reading in read_verdicts(text, chunks=asked, claims=0, shown=2)[0].values()
+    ]
 
 
 def chunk(verdict, number=1):
@@ -35,7 +37,9 @@ FOUND = [
     pytest.param(f"```\n{YES_NO}\n```", id="fenced"),
     pytest.param(f"~~~~JSON\n{YES_NO}", id="fenced otherwise, unclosed"),
     pytest.param(f"Sure, here it is: {YES_NO} Anything else?", id="prose around"),
-    pytest.param(f"In {{braces}} and [brackets] [1] {{}} []: {YES_NO} {{", id="braces in the prose"),
+    pytest.param(
+        f"In {{braces}} and [brackets] [1] {{}} []: {YES_NO} {{", id="braces in the prose"
+    ),
     pytest.param(f"<think>It is {NO_YES}</think>{YES_NO}", id="thoughts with JSON"),
     pytest.param(f"It is {NO_YES}\n</think>\n{YES_NO}", id="thoughts that were never opened"),
     pytest.param(f"<think>{NO_YES}</think>a<think>{NO_YES}</think>{YES_NO}", id="thinking twice"),
@@ -158,7 +162,9 @@ SETS = [
     pytest.param(items((1, "yes"), (2, "no"), (3, "yes")), [True, False], id="an unknown one"),
     pytest.param(items((1, "yes"), (1, "yes"), (2, "no")), [True, False], id="repeated, alike"),
     pytest.param(items((1, "yes"), (1, "no"), (2, "no")), [None, False], id="repeated, unlike"),
-    pytest.param(items((1, "yes"), (1, "?"), (2, "no")), [None, False], id="repeated, off the menu"),
+    pytest.param(
+        items((1, "yes"), (1, "?"), (2, "no")), [None, False], id="repeated, off the menu"
+    ),
     pytest.param(items((1, "yes"), ("1", True), (2, "no")), [True, False], id="repeated, in words"),
     pytest.param(items((0, "yes"), (1, "no")), [False, None], id="counted from 0"),
 ]
@@ -301,14 +307,6 @@ def test_no_depth_of_nesting_raises():
         assert values(text, [1]) == [None]
 
 
-NOISE = st.text(
-    st.one_of(
-        st.sampled_from(["{", "}", "[", "]", '"', ",", ":", "\\", "`", "\n", "<think>", "</think>"]),
-        st.sampled_from(['"chunks"', '"claims"', '"id"', "1", '"verdict"', '"yes"', "null"]),
-        st.characters(),
-    ).flatmap(lambda part: st.just(part[:1])),
-    max_size=60,
-)
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -331,7 +329,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.one_of(NOISE, PIECES, st.text()), st.sets(st.integers(1, 9)), st.integers(0, 5))
+@given(st.one_of(PIECES, st.text()), st.sets(st.integers(1, 9)), st.integers(0, 5))
 def test_any_text_gives_a_reading_for_each_that_was_asked(text, asked, claims):
     chunks, of_claims = read_verdicts(text, chunks=sorted(asked), claims=claims, shown=9)
     assert set(chunks) == asked
@@ -377,6 +375,8 @@ def test_a_right_answer_in_prose_is_read_exactly(answer, before, after, frame):
     before = before.replace("<think>", "").replace("</think>", "")
     after = after.replace("</think>", "")
     written = frame.format(before, text, after)
-    read_chunks, of_claims = read_verdicts(written, chunks=list(chunks), claims=len(claims), shown=9)
+    read_chunks, of_claims = read_verdicts(
+        written, chunks=list(chunks), claims=len(claims), shown=9
+    )
     assert {n: reading.value for n, reading in read_chunks.items()} == chunks
     assert [set(reading.chunks) for reading in of_claims.values()] == claims

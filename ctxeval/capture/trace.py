@@ -1,0 +1,91 @@
+"""Capture whatever any installed framework retrieves inside of a block."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.metadata import entry_points
+from typing import Any
+
+from ctxeval.capture.recorder import Recorder
+from ctxeval.errors import InvalidArgumentError
+
+logger = logging.getLogger("ctxeval")
+
+GROUP = "ctxeval.capture"
+"""The entry points of adapters: each is `install(current)`, to be called any number of times."""
+
+
+class _Block:
+    """A block that captures, inside of another one perhaps."""
+
+    def __init__(self, recorder: Recorder, around: _Block | None) -> None:
+        self.recorder = recorder
+        self.around = around
+        self.open = True
+
+
+_block: ContextVar[_Block | None] = ContextVar("ctxeval_trace", default=None)
+_installed: set[str] = set()
+
+
+def current() -> Recorder | None:
+    """Give the recorder of the innermost block that is running, for adapters to ask."""
+    block = _block.get()
+    while block is not None and not block.open:
+        block = block.around
+    return None if block is None else block.recorder
+
+
+@contextmanager
+def trace(*, recorder: Recorder | None = None, **options: Any) -> Iterator[Recorder]:
+    """Capture whatever is retrieved inside of a block, by any installed framework.
+
+    It follows tasks, `asyncio.gather` and `asyncio.to_thread`, and tasks that were begun in
+    the block and end later; threads of your own only with `contextvars.copy_context().run`.
+    Of nested blocks the innermost captures.
+
+    Args:
+        recorder: Where the records go; None: one made of the other arguments.
+        **options: Those of `Recorder`: `metrics`, `references`, `llm`, …
+
+    Yields:
+        The recorder.
+
+    Examples:
+        >>> with trace(metrics="auto") as t:
+        ...     pass  # call your chain here
+        >>> t.records
+        []
+    """
+    if recorder is not None and options:
+        raise InvalidArgumentError(
+            f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
+        )
+    install_adapters()
+    block = _Block(Recorder(**options) if recorder is None else recorder, _block.get())
+    token = _block.set(block)
+    try:
+        yield block.recorder
+    finally:
+        try:
+            _block.reset(token)
+        except ValueError:  # closed from another context, as generators may be
+            block.open = False
+
+
+def install_adapters() -> None:
+    """Connect the adapters whose frameworks are installed. A broken one costs one warning."""
+    for entry_point in entry_points(group=GROUP):
+        if entry_point.value in _installed:
+            continue
+        try:
+            entry_point.load()(current)
+        except ModuleNotFoundError as error:
+            logger.debug("ctxeval: %s is left out: %s", entry_point.name, error)
+            continue  # its framework may be installed later on
+        except Exception:
+            logger.warning("ctxeval: the adapter %s is broken", entry_point.name, exc_info=True)
+        _installed.add(entry_point.value)

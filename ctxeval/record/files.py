@@ -1,0 +1,153 @@
+"""Rows of files: JSON Lines, JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ctxeval.errors import InvalidSampleError, MissingExtraError, short
+from ctxeval.record.rows import Row, columns
+from ctxeval.record.tables import arrow_rows
+
+
+def file_rows(path: str | PathLike[str], suffix: str | None = None) -> Iterator[Row]:
+    """Go through a file; lines of .jsonl and .csv are read one by one.
+
+    Args:
+        path: The file.
+        suffix: What it holds: ".jsonl", ".json", ".csv" or ".parquet". None goes by its name.
+
+    Raises:
+        InvalidSampleError: The suffix is unknown; while reading: the file can't be read,
+            is broken, or holds no sample. The message names file and line or row.
+        MissingExtraError: While reading: a Parquet file needs pyarrow.
+    """
+    path = Path(path)
+    rows = _READERS.get(suffix or path.suffix.lower())
+    if rows is None:
+        raise InvalidSampleError(
+            f"{path}: {path.suffix!r} is no suffix that can be read: it is one of "
+            + ", ".join(_READERS)
+        )
+    return _read(path, rows)
+
+
+def _read(path: Path, rows: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
+    empty = True
+    try:
+        for row in rows(path):
+            empty = False
+            yield row
+    except OSError as error:
+        raise InvalidSampleError(
+            f"{path}: it can't be read: {error.strerror or error}: give a file ({path.absolute()})"
+        ) from None
+    if empty:
+        raise InvalidSampleError(f"{path}: it holds no sample: give a file with at least one")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.encode()
+            except UnicodeEncodeError as error:
+                byte = ord(line[error.start]) - 0xDC00  # as surrogateescape hides it
+                raise InvalidSampleError(
+                    f"{path}, line {number}: byte 0x{byte:02x} at character {error.start + 1} "
+                    "is no UTF-8: save the file as UTF-8"
+                ) from None
+            yield line
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(_lines(path), start=1):
+        if line.strip():
+            remedy = "write one JSON object per line"
+            yield _row(f"{path}, line {number}", _parsed(line.rstrip(), path, number, remedy))
+
+
+def _json(path: Path) -> Iterator[Row]:
+    text = "".join(_lines(path))
+    if not text.strip():
+        return
+    remedy = "write one JSON list (one object per line belongs into a .jsonl file)"
+    items = _parsed(text, path, 1, remedy)
+    if not isinstance(items, list):
+        raise InvalidSampleError(f"{path}: {short(items)} is no list: {remedy}")
+    for index, item in enumerate(items):
+        yield _row(f"{path}, row {index}", item)
+
+
+def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line += error.lineno - 1
+        reason = f"{error.msg} at character {error.colno}"
+    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+        reason = str(error)
+    raise InvalidSampleError(f"{path}, line {line}: no JSON: {reason}: {remedy}")
+
+
+def _row(place: str, fields: object) -> Row:
+    if not isinstance(fields, dict):
+        raise InvalidSampleError(
+            f"{place}: {short(fields)} is no JSON object: write the fields of a sample by name"
+        )
+    return Row(place, fields)
+
+
+def _csv(path: Path) -> Iterator[Row]:
+    reader = csv.reader(_lines(path), strict=True)
+    names: list[str] = []
+    header, line = "", 1
+    try:
+        for cells in reader:
+            place, line = f"{path}, line {line}", reader.line_num + 1
+            if not any(cells):
+                continue
+            if not names:
+                header = f"{place}, the header"
+                names = columns(cells, header)
+                continue
+            if len(cells) != len(names):
+                raise InvalidSampleError(
+                    f"{place}: {len(cells)} cells for {len(names)} columns: put a cell that holds "
+                    'a comma, a quote or a line break into quotes: "[""a"", ""b""]"'
+                )
+            yield Row(place, {n: c or None for n, c in zip(names, cells, strict=True)}, header)
+    except csv.Error as error:
+        raise InvalidSampleError(
+            f"{path}, line {line}: no CSV: {error}: double the quotes inside a quoted cell and "
+            "close it (for longer cells: csv.field_size_limit, or a .jsonl file)"
+        ) from None
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise MissingExtraError("reading a .parquet file", "pyarrow", "arrow") from error
+    try:
+        with path.open("rb") as binary, parquet.ParquetFile(binary) as table:
+            yield from arrow_rows(table.iter_batches(), table.schema_arrow.names, str(path))
+    except pyarrow.ArrowException as error:
+        raise InvalidSampleError(
+            f"{path}: no Parquet, or cut off: {error}: write it again"
+        ) from None
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _jsonl,
+    ".json": _json,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}

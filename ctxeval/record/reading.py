@@ -1,0 +1,121 @@
+"""Samples from whatever holds them: files, tables, data sets of other tools, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from os import PathLike
+from typing import Any
+
+from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
+from ctxeval.record.files import file_rows
+from ctxeval.record.rows import Row
+from ctxeval.record.tables import arrow_rows, pandas_rows, polars_rows
+from ctxeval.sample import Sample
+
+INPUTS = {"question": "user_input", "query": "user_input", "input": "user_input"}
+"""How the inputs of LangSmith's examples are called here; other names stay."""
+
+OUTPUTS = {
+    "answer": "reference",
+    "output": "reference",
+    "reference_ids": "reference_context_ids",
+}
+"""How the outputs of LangSmith's examples are called here; other names stay."""
+
+
+def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iterator[Sample]:
+    """Go through the samples of any source, one by one.
+
+    Columns, keys and attributes have the names of a `Sample`'s fields. A string in the
+    place of a list holds JSON, `["a", "b"]`; a mapping of grades likewise. An empty
+    cell, NaN, None and pandas' NA mean that the field is missing. Fields that only
+    Ragas has go to the metadata. Files are UTF-8; .jsonl and .csv are read line by line.
+
+    Args:
+        source: One of
+
+            - a path: .jsonl, .json (a list), .csv (with a header) or .parquet;
+            - a DataFrame of pandas or polars, a Table of pyarrow;
+            - a data set or test set of Ragas;
+            - examples of LangSmith: of the inputs, `question`, `query` and `input` are
+              the `user_input`; of the outputs, `answer` and `output` are the
+              `reference`, `reference_ids` the `reference_context_ids`; any other name
+              is that of a field; `id` and `metadata` are the example's;
+            - any iterable of `Sample`s or dicts.
+        metadata_columns: Further columns, which go to the metadata.
+
+    Returns:
+        An iterator, which reads no more than it is asked for.
+
+    Raises:
+        InvalidSampleError: While reading: a row is no sample, or a file is broken. The
+            message names file, line or row (counted from 0), field, and remedy.
+        InvalidArgumentError: The source is none of these.
+        MissingExtraError: While reading: a Parquet file needs pyarrow.
+
+    Examples:
+        >>> [sample.reference for sample in read_samples([{"reference": "Goethe"}])]
+        ['Goethe']
+    """
+    return (row.sample(metadata_columns) for row in rows_of(source, "samples"))
+
+
+def rows_of(source: Any, name: str) -> Iterator[Row]:
+    """Go through the rows of any source.
+
+    Args:
+        source: As of `read_samples`.
+        name: What messages call a source that has no path.
+
+    Raises:
+        InvalidSampleError: As of `read_samples`.
+        InvalidArgumentError: Likewise.
+        MissingExtraError: Likewise.
+    """
+    if isinstance(source, (str, PathLike)):
+        return file_rows(source)
+    if hasattr(source, "itertuples"):
+        return pandas_rows(source, name)
+    if hasattr(source, "iter_rows"):
+        return polars_rows(source, name)
+    if hasattr(source, "to_batches"):
+        return arrow_rows(source.to_batches(), source.column_names, name)
+    items = getattr(source, "samples", source)
+    if isinstance(items, (str, Mapping, Sample)) or not isinstance(items, Iterable):
+        raise InvalidArgumentError(
+            f"{name}: {short(source)} is no list: give a list of samples, a table, or a path"
+        )
+    return (_row(item, f"{name}[{index}]") for index, item in enumerate(items))
+
+
+def _row(item: Any, place: str) -> Row:
+    if isinstance(item, Row):
+        return item
+    if isinstance(item, (Sample, Mapping)):
+        return Row(place, item)
+    if hasattr(item, "inputs") and hasattr(item, "outputs"):
+        return Row(place, _langsmith(item, place))
+    if hasattr(item, "model_dump"):
+        return Row(place, _ragas(item))
+    raise InvalidSampleError(
+        f"{place}: {short(item)} is a {type(item).__name__}: give a Sample or a dict of its fields"
+    )
+
+
+def _ragas(sample: Any) -> dict[str, Any]:
+    fields = sample.model_dump()
+    fields.update(fields.pop("eval_sample", {}))  # of a test set
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _langsmith(example: Any, place: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"id": example.id, "metadata": example.metadata}
+    for side, ours in ((example.inputs, INPUTS), (example.outputs, OUTPUTS)):
+        for name, value in (side or {}).items():
+            field = ours.get(name, name)
+            if field in fields:
+                raise InvalidSampleError(
+                    f"{place}: {name!r} is a second {field!r} of this example: leave one"
+                )
+            fields[field] = value
+    return fields

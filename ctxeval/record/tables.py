@@ -1,0 +1,42 @@
+"""Rows of the tables that pandas, polars and pyarrow hold in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ctxeval.record.rows import Row, columns
+
+
+def pandas_rows(frame: Any, place: str) -> Iterator[Row]:
+    """Go through a pandas DataFrame; an index with a name is a column like any other."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if named:
+        frame = frame.reset_index(level=named)
+    return _rows(place, frame.columns, frame.itertuples(index=False, name=None))
+
+
+def polars_rows(frame: Any, place: str) -> Iterator[Row]:
+    """Go through a polars DataFrame."""
+    return _rows(place, frame.columns, frame.iter_rows())
+
+
+def arrow_rows(batches: Iterable[Any], names: Iterable[str], place: str) -> Iterator[Row]:
+    """Go through record batches of Arrow, all with these columns."""
+    cells = (
+        row for batch in batches for row in zip(*map(_arrow_cells, batch.columns), strict=True)
+    )
+    return _rows(place, names, cells)
+
+
+def _arrow_cells(column: Any) -> list[Any]:
+    cells: list[Any] = column.to_pylist()
+    if str(column.type).startswith("map<"):  # whose cells come as lists of pairs
+        return [cell if cell is None else dict(cell) for cell in cells]
+    return cells
+
+
+def _rows(place: str, names: Iterable[object], rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+    known = columns(names, place)
+    for index, cells in enumerate(rows):
+        yield Row(f"{place}, row {index}", dict(zip(known, cells, strict=True)), header=place)
