@@ -39,6 +39,13 @@ class Recorder:
         metrics: Metrics or their names; "auto": whatever a record has the fields for.
         references: What is expected: a `References`, a list of samples, or a path.
         llm: The model, for metrics given by name and for "auto".
+        id_key: Where a chunk's id stands, if not where its framework puts it: a key of its
+            metadata, or a function of the framework's document.
+        question_key: Where the question stands in an application's input, if it is not
+            found by itself: a key, an attribute, or a function of the input.
+        answer_key: Where the answer stands in its output, likewise.
+        capture_prompts: Also note which chunks stand in what the model was shown last, as
+            the stage "prompt"?
         sample_rate: The share of queries that are kept, in [0, 1]; which ones is decided
             by a hash of the query's id, so that all metrics of a query agree.
         max_pending: How many records wait to be scored at most, and how many for a model.
@@ -59,6 +66,10 @@ class Recorder:
         references: Any = None,
         llm: LLM | None = None,
         *,
+        id_key: str | Callable[[Any], Any] | None = None,
+        question_key: str | Callable[[Any], Any] | None = None,
+        answer_key: str | Callable[[Any], Any] | None = None,
+        capture_prompts: bool = False,
         sample_rate: float = 1.0,
         max_pending: int = 1000,
         max_records: int | None = 10_000,
@@ -76,6 +87,10 @@ class Recorder:
             raise InvalidArgumentError(f"sample_rate: {short(sample_rate)} is no number: give 0.1")
         if not 0 <= sample_rate <= 1:
             raise InvalidArgumentError(f"sample_rate: {sample_rate!r} is not from 0 to 1")
+        self.id_key = id_key
+        self.question_key = question_key
+        self.answer_key = answer_key
+        self.capture_prompts = capture_prompts
         self._metrics = MetricSet(metrics, llm)
         self._references = References.of(references)
         self._sample_rate = sample_rate

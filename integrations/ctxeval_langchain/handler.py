@@ -12,8 +12,8 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from ctxeval import QueryRecord, Recorder
-from ctxeval_langchain.documents import IdKey, snapshot
-from ctxeval_langchain.records import Key, Reader, interrupted
+from ctxeval_langchain.documents import snapshot
+from ctxeval_langchain.records import Reader, interrupted
 from ctxeval_langchain.runs import OpenQueries, Query
 
 logger = logging.getLogger("ctxeval")
@@ -47,22 +47,16 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
 
     Args:
         recorder: Where the records go; None: one of its own, made of the other arguments.
-        question_key: Where the question stands in the input, if it is not found by
-            itself: a key, an attribute, or a function of the input.
-        answer_key: Where the answer stands in the output, likewise.
-        id_key: Where the id of a document stands: a key of its metadata, or a function of
-            the document. Without it: `Document.id`, the same text in an inner
-            retriever, the usual metadata keys, a hash of the text.
         query_run_name: The name of runs that are a query each, wherever they stand in a
             larger run.
-        capture_prompts: Also note which chunks stand in what the model was shown last, as
-            the stage "prompt"?
         inline: Run the hooks in the chain's own thread? That is quicker by far in
             asynchronous code; but as long as langchain-core has its issue 39633,
             handlers that are not inline miss `on_llm_start` of completion models there.
         max_open: How many queries may be under way; the oldest are given up.
         open_seconds: How long a query may take before it is given up.
-        **options: Those of `Recorder`: `metrics`, `references`, `llm`, …
+        **options: Those of `Recorder`: `metrics`, `references`, `llm`, `id_key`, …
+            Without an `id_key`, an id is `Document.id`, that of the same text in an inner
+            retriever, one of the usual metadata keys, or a hash of the text.
 
     Attributes:
         recorder: Where the records go.
@@ -73,11 +67,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         self,
         recorder: Recorder | None = None,
         *,
-        question_key: Key = None,
-        answer_key: Key = None,
-        id_key: IdKey = None,
         query_run_name: str | None = None,
-        capture_prompts: bool = False,
         inline: bool = True,
         max_open: int = 10_000,
         open_seconds: float = 900,
@@ -91,8 +81,9 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         self.recorder = Recorder(**options) if recorder is None else recorder
         self.errors: Counter[str] = Counter()
         self.run_inline = inline
-        self._capture_prompts = capture_prompts
-        self._reader = Reader(question_key, answer_key, id_key)
+        self._reader = Reader(
+            self.recorder.question_key, self.recorder.answer_key, self.recorder.id_key
+        )
         self._open = OpenQueries(max_open, open_seconds, query_run_name)
         self._interrupted: OrderedDict[str, Query] = OrderedDict()
 
@@ -232,7 +223,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
     ) -> None:
         """Note that a model began to answer."""
         self._start(run_id, parent_run_id, prompts, metadata, None)
-        if self._capture_prompts:
+        if self.recorder.capture_prompts:
             self._open.see_prompt(run_id.int, prompts)
 
     @_hook
