@@ -17,7 +17,7 @@ from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, MissingExtraError, short
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
-from ctxeval.record.references import References
+from ctxeval.record.references import References, expected_in
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
@@ -149,10 +149,16 @@ class Recorder:
             while self._max_records is not None and len(self._records) > self._max_records:
                 self._records.popitem(last=False)
                 self.dropped["more than max_records"] += 1
-        found = self._references.lookup(record.question, id=record.metadata.get("ctxeval_id"))
-        record.reference, record.unreferenced = found.sample, found.reason
+        self._refer(record)
         self._score(record)
         self._tell(record)
+
+    def _refer(self, record: QueryRecord) -> None:
+        """Find what is expected: what came along as metadata, or what the references say."""
+        found = expected_in(record.metadata) or self._references.lookup(
+            record.question, id=record.metadata.get("ctxeval_id")
+        )
+        record.reference, record.unreferenced = found.sample, found.reason
 
     def _score(self, record: QueryRecord) -> None:
         planned = plan(record, self._metrics)
@@ -246,8 +252,7 @@ class Recorder:
             The record, with its scores by id and by text; those by a model follow.
         """
         if reference is None:
-            found = self._references.lookup(record.question, id=record.metadata.get("ctxeval_id"))
-            record.reference, record.unreferenced = found.sample, found.reason
+            self._refer(record)
         else:
             record.reference, record.unreferenced = Sample.of(reference), ""
         self._score(record)

@@ -112,7 +112,7 @@ def _langsmith(example: Any, place: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"id": example.id, "metadata": example.metadata}
     for side, ours in ((example.inputs, INPUTS), (example.outputs, OUTPUTS)):
         for name, value in (side or {}).items():
-            field = ours.get(name, name)
+            field = ours.get(str(name), str(name))
             if field in fields:
                 raise InvalidSampleError(
                     f"{place}: {name!r} is a second {field!r} of this example: leave one"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.record.files import file_rows
 from ctxeval.record.reading import rows_of
-from ctxeval.sample import Sample
+from ctxeval.sample import Sample, as_id
 
 
 class Found(NamedTuple):
@@ -177,8 +178,8 @@ class References:
             id: The explicit id, which goes before any question.
         """
         if id is not None:
-            if (sample := self._by_id.get(str(id))) is not None:
-                return Found(sample)
+            with suppress(ValueError, KeyError):
+                return Found(self._by_id[as_id(id)])
             return Found(None, f"no reference has the id {short(id)}")
         for question in questions:
             several = self._by_question.get(_normal(question or ""), [])
@@ -187,6 +188,32 @@ class References:
             if several:
                 return Found(None, f"{len(several)} references for this question, pass ctxeval_id")
         return Found(None, "no reference has this question")
+
+
+_IN_METADATA = {
+    "ctxeval_reference": "reference",
+    "ctxeval_reference_ids": "reference_context_ids",
+    "ctxeval_reference_contexts": "reference_contexts",
+}
+
+
+def expected_in(metadata: Mapping[str, Any]) -> Found | None:
+    """Take what is expected from a query's own metadata.
+
+    Args:
+        metadata: What the application passed along; `ctxeval_reference`,
+            `ctxeval_reference_ids` and `ctxeval_reference_contexts` count.
+
+    Returns:
+        The expectation, or why it can't be one; None where none of the keys is there.
+    """
+    fields = {field: metadata[key] for key, field in _IN_METADATA.items() if key in metadata}
+    if not fields:
+        return None
+    try:
+        return Found(Sample(**fields))
+    except InvalidSampleError as error:
+        return Found(None, f"the query's metadata is no reference: {error}")
 
 
 def _normal(question: str) -> str:

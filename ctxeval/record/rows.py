@@ -22,6 +22,12 @@ RAGAS_COLUMNS = frozenset(
 )
 """What Ragas writes beside the fields of a `Sample`; it goes to the metadata."""
 
+_OTHER_NAMES = {
+    "question": "user_input",
+    "query": "user_input",
+    "ground_truth": "reference",
+    "reference_ids": "reference_context_ids",
+}
 _TEXTS = frozenset({"id", "user_input", "response", "reference"})
 _SPANS = '[{"document": "a", "start": 0, "end": 9}]'
 _EXAMPLES = {
@@ -86,6 +92,8 @@ class Row(NamedTuple):
             remedy = "an index that pandas wrote, perhaps: write without it, index=False"
         elif name.count(";") + name.count("\t") and self.header:
             remedy = "part the cells by commas, or read it by pandas.read_csv(path, sep=…)"
+        elif name in _OTHER_NAMES:
+            remedy = f"did you mean {_OTHER_NAMES[name]!r}?"
         else:
             remedy = near(name, Sample.model_fields)
         return InvalidSampleError(
@@ -111,11 +119,12 @@ def columns(names: Iterable[object], place: str) -> list[str]:
 def _value(cell: Any) -> Any:
     """Give what a cell holds in Python's own types, None where it is empty."""
     value = cell.tolist() if hasattr(cell, "tolist") else cell
-    if type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, Real) and value != value
-    ):
-        return None
-    return value
+    if isinstance(value, list):
+        return [_value(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _value(item) for key, item in value.items()}
+    is_nan = isinstance(value, Real) and value != value
+    return None if is_nan or type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def _read(field: str, value: Any) -> Any:
@@ -123,7 +132,7 @@ def _read(field: str, value: Any) -> Any:
         value = _parsed(field, value)
     if field == "reference_context_ids" and isinstance(value, Mapping):
         # Arrow's structs have the keys of all rows, empty where a row lacks one.
-        return {key: grade for key, grade in value.items() if _value(grade) is not None}
+        return {key: grade for key, grade in value.items() if grade is not None}
     return value
 
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+from datetime import date
 
 import pytest
 
@@ -15,7 +16,9 @@ from ctxeval import (
     References,
     Retrieval,
     Sample,
+    Usage,
 )
+from ctxeval.capture.budget import Budget
 from ctxeval.record.query import TEXT_HASH
 from ctxeval.testing import ScriptedLLM
 
@@ -265,3 +268,122 @@ class TestReferences:
         path.write_text('{"user_input": "q"}\n' + line + "\n")
         with pytest.raises(InvalidSampleError, match=message):
             References.from_jsonl(path)
+
+
+class TestMetadata:
+    def test_what_came_along_goes_before_the_references(self):
+        recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["a"]}])
+        along = {"ctxeval_reference_ids": ["b"], "ctxeval_reference": "x"}
+        (one,) = taken(recorder, record(metadata=along))
+        assert one.reference == Sample(reference_context_ids=["b"], reference="x")
+        assert one.scores["reciprocal_rank"].value == 0.5
+
+    def test_what_is_no_reference_is_said(self):
+        (one,) = taken(Recorder(["ndcg"]), record(metadata={"ctxeval_reference_ids": "b"}))
+        assert "reference_context_ids: 'b' is one string" in one.scores["ndcg"].reason
+
+
+class TestSampling:
+    def test_the_share_is_kept_and_the_rest_counted(self):
+        recorder = Recorder(sample_rate=0.5)
+        records = taken(recorder, *(record() for _ in range(400)))
+        assert 140 <= len(records) <= 260
+        assert recorder.dropped == {"not sampled": 400 - len(records)}
+
+    def test_the_same_queries_are_kept_each_time(self):
+        kept = [
+            {one.question for one in taken(Recorder(sample_rate=0.3), *map(record, "abcdefghij"))}
+            for _ in range(2)
+        ]
+        assert kept[0] == kept[1]
+
+    @pytest.mark.parametrize("rate", [-0.1, 1.1, "1", True])
+    def test_an_impossible_rate(self, rate):
+        with pytest.raises(InvalidArgumentError, match="sample_rate"):
+            Recorder(sample_rate=rate)
+
+
+class TestBudget:
+    def test_requests_a_minute(self):
+        now = [0.0]
+        budget = Budget(3, None, clock=lambda: now[0])
+        assert budget.admit(2) == ""
+        assert budget.admit(2) == "the budget of 3 requests a minute is spent"
+        budget.settle(2, [Usage(requests=1)])
+        assert budget.admit(2) == ""
+        budget.settle(2, [Usage(requests=2)])
+        assert budget.admit(1)
+        now[0] = 60.0
+        assert budget.admit(3) == ""
+
+    def test_tokens_a_day(self):
+        day = [date(2026, 1, 1)]
+        budget = Budget(None, 100, today=lambda: day[0])
+        assert budget.admit(1) == ""
+        budget.settle(1, [Usage(1, prompt_tokens=60, completion_tokens=40)])
+        assert budget.admit(1) == "the budget of 100 tokens a day is spent"
+        day[0] = date(2026, 1, 2)
+        assert budget.admit(1) == ""
+
+    def test_what_is_over_budget_is_skipped_and_counted(self, caplog):
+        llm = ScriptedLLM(lambda question, text: True)
+        recorder = Recorder(["context_relevance"], llm=llm, max_tokens_per_day=1)
+        taken(recorder, record("q1"))
+        _, over = taken(recorder, record("q1"), record("q2"))[-2:]
+        assert over.scores["context_relevance"].status == "skipped"
+        assert recorder.dropped["the budget of 1 tokens a day is spent"] >= 1
+        assert len(llm.calls) == 1
+
+
+def test_only_the_newest_records_are_kept():
+    recorder = Recorder(max_records=3)
+    kept = taken(recorder, *(record(str(n)) for n in range(5)))
+    assert [one.question for one in kept] == ["2", "3", "4"]
+    assert recorder.dropped == {"more than max_records": 2}
+
+
+def test_a_record_takes_the_place_of_an_earlier_one_with_its_id():
+    recorder = Recorder()
+    for answer in (None, "A"):
+        recorder.submit(0, 0, lambda answer=answer: QueryRecord("same", "q", answer=answer))
+    assert [one.answer for one in recorder.records] == ["A"]
+
+
+def test_a_record_is_scored_again_against_another_expectation():
+    recorder = Recorder()
+    (one,) = taken(recorder, record())
+    assert one.scores == {}
+    recorder.rescore(one, {"reference_context_ids": ["b"]})
+    assert one.scores["reciprocal_rank"].value == 0.5
+
+
+def test_advice_is_logged_once(caplog):
+    chunks = (Chunk(0, "5f", TEXT_HASH, "text", metadata={"source": "s1"}),)
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["s1"]}])
+    taken(recorder, *(QueryRecord(str(n), "q", retrievals=[Retrieval("q", chunks)]) for n in "ab"))
+    assert recorder.advice == [
+        "2 of 2 ids are text hashes: set ids when you index",
+        "in 2 queries no expected id was captured, but the chunks' metadata 'source' holds some: "
+        "give id_key='source'",
+    ]
+    assert recorder.id_sources == {"text_hash": 2}
+    assert caplog.text.count("text hashes") == 1
+    assert caplog.text.count("id_key='source'") == 1
+
+
+def test_it_says_once_that_nothing_can_be_scored(caplog):
+    taken(Recorder(), record("q1"), record("q2"))
+    assert caplog.text.count("nothing can be scored of 'q1': no reference has this question") == 1
+    assert "'q2'" not in caplog.text
+
+
+def test_a_data_frame():
+    pytest.importorskip("pandas")
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["b"]}])
+    taken(recorder, record(), record("other"))
+    frame = recorder.to_pandas()
+    assert list(frame["question"]) == ["q", "other"]
+    assert list(frame["retrieved_context_ids"]) == [["a", "b"], ["a", "b"]]
+    assert frame["reciprocal_rank"][0] == 0.5
+    assert frame["reciprocal_rank_status"][0] == "scored"
+    assert frame["reciprocal_rank"].isna()[1]
