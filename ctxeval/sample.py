@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sized
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -97,7 +97,8 @@ def _whole(value: object) -> int | None:
     """Give a whole number, of whatever type, as int; None for anything else."""
     if isinstance(value, Integral):
         return int(value)
-    return int(float(value)) if isinstance(value, Real) and float(value).is_integer() else None
+    is_float = isinstance(value, Real) and not isinstance(value, Rational)
+    return int(float(value)) if is_float and float(value).is_integer() else None
 
 
 def _is_nan_or_infinite(value: object) -> bool:
@@ -123,7 +124,7 @@ def _ids(value: object) -> object:
         try:
             ids.append(as_id(item))
         except ValueError as error:
-            raise ValueError(f"[{index}]: {error}") from None
+            raise ValueError(f"[{index}]", str(error)) from None
     return tuple(ids)
 
 
@@ -135,9 +136,9 @@ def _graded_ids(value: object) -> object:
         name = as_id(key)
         whole = None if isinstance(grade, bool) else _whole(grade)
         if whole is None:
-            raise ValueError(f"[{key!r}]: the grade {short(grade)} is no integer: 0, 1, 2, …")
+            raise ValueError(f"[{key!r}]", f"the grade {short(grade)} is no integer: 0, 1, 2, …")
         if grades.setdefault(name, whole) != whole:
-            raise ValueError(f"[{key!r}]: {name!r} stands there twice with different grades")
+            raise ValueError(f"[{key!r}]", f"{name!r} stands there twice with different grades")
     return grades
 
 
@@ -155,7 +156,7 @@ def _texts(value: object) -> object:
         if not isinstance(item, str):
             hint = " (of a Document, its page_content)" if hasattr(item, "page_content") else ""
             raise ValueError(
-                f"[{index}]: {short(item)} is a {type(item).__name__}: give its text{hint}"
+                f"[{index}]", f"{short(item)} is a {type(item).__name__}: give its text{hint}"
             )
     return items
 
@@ -167,7 +168,7 @@ def _claims(value: object) -> object:
             raise ValueError(f"{len(items)} claims are too many: give at most {MAX_CLAIMS}")
         for index, item in enumerate(items):
             if not item.strip():
-                raise ValueError(f"[{index}]: the claim is blank: leave it out")
+                raise ValueError(f"[{index}]", "the claim is blank: leave it out")
     return items
 
 
@@ -181,13 +182,15 @@ def _spans(value: object) -> object:
                 spans.append(Span(**item))
             except TypeError:
                 raise ValueError(
-                    f"[{index}]: {short(item)} is no span: give document, start and end"
+                    f"[{index}]", f"{short(item)} is no span: give document, start and end"
                 ) from None
+            except InvalidSampleError as error:
+                raise ValueError(f"[{index}]", str(error)) from None
         elif isinstance(item, Span):
             spans.append(item)
         else:
             raise ValueError(
-                f"[{index}]: {short(item)} is no Span: give Span(document, start, end)"
+                f"[{index}]", f"{short(item)} is no Span: give Span(document, start, end)"
             )
     return tuple(spans)
 
@@ -345,16 +348,28 @@ def _parallel(
         raise InvalidSampleError(f"{listed}: they run in parallel, so give each the same length")
 
 
+_SYNONYMS = {
+    "question": "user_input",
+    "query": "user_input",
+    "contexts": "retrieved_contexts",
+    "answer": "response",
+    "ground_truth": "reference",
+    "ground_truths": "reference",
+}
+"""What other libraries call the fields."""
+
+
 def _explain(error: ValidationError, known: Iterable[str]) -> str:
     """Say in our own words what pydantic found: one clause per field."""
     clauses = []
     for found in error.errors(include_url=False):
         field = str(found["loc"][0]) if found["loc"] else "Sample"
         if found["type"] == "extra_forbidden":
-            clauses.append(f"unknown field {field!r}: {near(field, known)}")
+            meant = _SYNONYMS.get(field.casefold(), field)
+            clauses.append(f"unknown field {field!r}: {near(meant, known)}")
         elif found["type"] == "value_error":
-            message = str(found.get("ctx", {}).get("error"))
-            clauses.append(f"{field}{'' if message.startswith('[') else ': '}{message}")
+            *index, message = found["ctx"]["error"].args
+            clauses.append(f"{field}{''.join(index)}: {message}")
         else:
             clauses.append(f"{field}: {found['msg']}, not {short(found['input'])}")
     return "; ".join(clauses)

@@ -407,7 +407,6 @@ def test_a_result_can_be_kept_and_sent(
     ):
         assert again == result
         assert again.to_dict() == result.to_dict()
-        assert again.signature == row.make(ScriptedLLM()).signature or calls_model(row)
 
 
 @rows(calls_model)

@@ -79,9 +79,9 @@ class Row(NamedTuple):
                 raise self._unknown(name)
         try:
             known = {name: _read(name, value) for name, value in known.items()}
-            if others and isinstance(metadata := known.get("metadata") or {}, Mapping):
-                kept = {name: value for name, value in others.items() if value is not None}
-                known["metadata"] = {**metadata, **kept}
+            others = {name: value for name, value in others.items() if value is not None}
+            if others and isinstance(metadata := known.get("metadata", {}), Mapping | None):
+                known["metadata"] = {**(metadata or {}), **others}
             return Sample(**known)
         except InvalidSampleError as error:
             raise InvalidSampleError(f"{self.place}: {error}") from None

@@ -252,7 +252,7 @@ def test_nobody_listens(connect, ask, serve):
     llm = connect(server, max_retries=1)
     server.__exit__()
     server.__enter__()  # elsewhere
-    with pytest.raises(JudgeError, match="gave no answer.*1 retries"):
+    with pytest.raises(JudgeError, match=r"gave no answer.*1 retries"):
         run(ask(llm))
 
 

@@ -168,7 +168,7 @@ AGAIN = [
         lambda s: s.model_copy(update={"id": "another", "metadata": {"a": 1}}), 0, id="renamed: 0"
     ),
     pytest.param(
-        lambda s: s.model_copy(update={"retrieved_contexts": s.retrieved_contexts[:9] + ("New.",)}),
+        lambda s: s.model_copy(update={"retrieved_contexts": (*s.retrieved_contexts[:9], "New.")}),
         100,
         id="one chunk exchanged: 1 each",
     ),
