@@ -18,6 +18,7 @@ from ctxeval.errors import (
     QuotaError,
 )
 from ctxeval.judges.ids import IdJudge
+from ctxeval.judges.spans import SpanJudge
 from ctxeval.judges.text import TextJudge
 from ctxeval.metric import Metric
 from ctxeval.metrics import (
@@ -36,6 +37,10 @@ from ctxeval.metrics import (
     PrecisionAtK,
     RecallAtK,
     ReciprocalRank,
+    SpanIoU,
+    SpanPrecision,
+    SpanPrecisionOmega,
+    SpanRecall,
 )
 from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
 from ctxeval.record.references import References
@@ -46,6 +51,10 @@ from ctxeval.verdicts import Usage, Verdict, Verdicts
 if TYPE_CHECKING:
     from ctxeval.capture.recorder import Recorder
     from ctxeval.capture.trace import trace
+    from ctxeval.evaluation.compare import Comparison, compare
+    from ctxeval.evaluation.evaluate import aevaluate, evaluate
+    from ctxeval.evaluation.evaluation import Evaluation
+    from ctxeval.evaluation.gate import GateFailure, gate
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
@@ -59,6 +68,13 @@ _LAZY = {
     "Recorder": "ctxeval.capture.recorder",
     "trace": "ctxeval.capture.trace",
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
+    "Comparison": "ctxeval.evaluation.compare",
+    "compare": "ctxeval.evaluation.compare",
+    "aevaluate": "ctxeval.evaluation.evaluate",
+    "evaluate": "ctxeval.evaluation.evaluate",
+    "Evaluation": "ctxeval.evaluation.evaluation",
+    "GateFailure": "ctxeval.evaluation.gate",
+    "gate": "ctxeval.evaluation.gate",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
     "LLM": "ctxeval.llm.protocol",
@@ -73,6 +89,7 @@ __all__ = [
     "AuthenticationError",
     "AveragePrecision",
     "Chunk",
+    "Comparison",
     "Completion",
     "ContextOverflowError",
     "ContextPrecision",
@@ -81,6 +98,8 @@ __all__ = [
     "ContextUtilization",
     "CtxEvalError",
     "EmbeddingSimilarity",
+    "Evaluation",
+    "GateFailure",
     "HitRate",
     "IDBasedContextPrecision",
     "IDBasedContextRecall",
@@ -108,11 +127,20 @@ __all__ = [
     "Retrieval",
     "Sample",
     "Span",
+    "SpanIoU",
+    "SpanJudge",
+    "SpanPrecision",
+    "SpanPrecisionOmega",
+    "SpanRecall",
     "TextJudge",
     "Usage",
     "Verdict",
     "Verdicts",
+    "aevaluate",
     "ascore",
+    "compare",
+    "evaluate",
+    "gate",
     "llm_factory",
     "score",
     "text_id",

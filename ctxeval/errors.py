@@ -87,7 +87,7 @@ def near(word: object, known: Iterable[str]) -> str:
         The end of an error message.
     """
     names = sorted(known)
-    close = difflib.get_close_matches(str(word).casefold(), names, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(str(word).casefold(), names, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
     return "it is one of " + ", ".join(names)

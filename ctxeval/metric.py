@@ -68,16 +68,20 @@ class Metric:
 
     def before_judging(self, sample: Sample) -> MetricResult | None:
         """Give the result where no verdict is needed: nothing expected or nothing retrieved."""
-        nothing = self._nothing_expected(sample)
+        nothing = self.nothing_expected(sample)
         if nothing:
             return self.result(None, "undefined", nothing)
         if not getattr(sample, self.judge.retrieved_field):
             return self.result(0.0, bounds=(0.0, 0.0))
         return None
 
-    def _nothing_expected(self, sample: Sample) -> str:
+    def nothing_expected(self, sample: Sample) -> str:
+        """Say why nothing is expected of a sample; "" where something is."""
         if self.judge.name == "id":
             return "" if expected_grades(sample) else "no id is expected"
+        if self.judge.name == "span":
+            expected = sample.reference_spans or ()
+            return "" if any(s.end > s.start for s in expected) else "no character is expected"
         if self.judge.name == "text":
             if any(text.strip() for text in sample.reference_contexts or ()):
                 return ""

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.formulas.precision import average_precision, precision
 from ctxeval.formulas.ranking import hit_rate, ndcg, precision_at_k, reciprocal_rank
 from ctxeval.formulas.recall import recall
+from ctxeval.formulas.spans import (
+    SpanTuple,
+    span_iou,
+    span_precision,
+    span_precision_omega,
+    span_recall,
+)
 from ctxeval.judges.ids import IdJudge
 from ctxeval.judges.judge import Judge
+from ctxeval.judges.spans import SpanJudge, SpanVerdicts
 from ctxeval.judges.text import TextJudge
 from ctxeval.metric import Answers, Metric
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -186,6 +196,88 @@ class IDBasedContextRecall(Metric):
     def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
         """Apply `recall`."""
         return recall(answers)
+
+
+class SpanMetric(Metric):
+    """A metric of characters. Needs `retrieved_spans` and `reference_spans`."""
+
+    reads = "units"
+
+    def __init__(self) -> None:
+        """Judge by place."""
+        self.judge = SpanJudge()
+
+    def answers(self, verdicts: Verdicts) -> Answers:
+        """Read nothing: the formula reads the places themselves, which are all known."""
+        return []
+
+
+class SpanRecall(SpanMetric):
+    """The share of the expected characters that were retrieved."""
+
+    name = "span_recall"
+
+    def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
+        """Apply `span_recall`."""
+        assert isinstance(verdicts, SpanVerdicts)
+        return span_recall(verdicts.expected, verdicts.retrieved)
+
+
+class SpanPrecision(SpanMetric):
+    """The share of the retrieved characters, repeats included, that are expected."""
+
+    name = "span_precision"
+
+    def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
+        """Apply `span_precision`."""
+        assert isinstance(verdicts, SpanVerdicts)
+        return span_precision(verdicts.expected, verdicts.retrieved)
+
+
+class SpanIoU(SpanMetric):
+    """The covered characters over all that are expected or retrieved."""
+
+    name = "span_iou"
+
+    def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
+        """Apply `span_iou`."""
+        assert isinstance(verdicts, SpanVerdicts)
+        return span_iou(verdicts.expected, verdicts.retrieved)
+
+
+class SpanPrecisionOmega(SpanMetric):
+    """The best `span_precision` that a chunking allows, whatever was retrieved.
+
+    Args:
+        chunks: The places of all chunks of the index.
+    """
+
+    name = "span_precision_omega"
+
+    def __init__(self, chunks: Iterable[Span]) -> None:
+        """Take the chunking."""
+        super().__init__()
+        self._by_document: dict[str, list[SpanTuple]] = {}
+        for span in chunks:
+            place = (span.document, span.start, span.end)
+            self._by_document.setdefault(span.document, []).append(place)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The expected places alone."""
+        return self.judge.expected_fields
+
+    def before_judging(self, sample: Sample) -> MetricResult | None:
+        """Ask only whether something is expected: what was retrieved does not matter."""
+        nothing = self.nothing_expected(sample)
+        return self.result(None, "undefined", nothing) if nothing else None
+
+    def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
+        """Apply `span_precision_omega`."""
+        assert isinstance(verdicts, SpanVerdicts)
+        documents = {document for document, _, _ in verdicts.expected}
+        chunks = [span for name in documents for span in self._by_document.get(name, ())]
+        return span_precision_omega(verdicts.expected, chunks)
 
 
 class RankMetric(Metric):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ctxeval.errors import InvalidArgumentError, near, short
@@ -26,10 +27,14 @@ from ctxeval.metrics import (
     RankMetric,
     RecallAtK,
     ReciprocalRank,
+    SpanIoU,
+    SpanPrecision,
+    SpanRecall,
 )
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
+    from ctxeval.judges.cells import CellCache
     from ctxeval.llm.protocol import LLM
 
 Metrics = str | Metric | Iterable[str | Metric]
@@ -42,6 +47,9 @@ _WITHOUT_MODEL: dict[str, type[Metric]] = {
         IDBasedContextRecall,
         NonLLMContextPrecisionWithReference,
         NonLLMContextRecall,
+        SpanRecall,
+        SpanPrecision,
+        SpanIoU,
     )
 }
 _WITH_MODEL: dict[str, type[Metric]] = {
@@ -155,6 +163,7 @@ class MetricSet:
         self._fixed = []
         self._by_id = resolve([*_IDS, "reciprocal_rank", "ndcg@10"])
         self._by_text = resolve([*_TEXTS])
+        self._by_span = resolve([*_SPANS])
         self._by_model = {} if llm is None else {m.name: m for m in resolve([*_WITH_MODEL], llm)}
 
     def of(self, sample: Sample) -> list[Metric]:
@@ -166,13 +175,36 @@ class MetricSet:
             chosen += self._by_id
         if sample.reference_contexts is not None:
             chosen += self._by_text
+        if sample.reference_spans is not None:
+            chosen += self._by_span
         chosen += self._by_model.values()
         return [metric for metric in chosen if not metric.missing(sample)]
+
+    def with_cache(self, cache: CellCache) -> MetricSet:
+        """Make the same set with another place where a model's verdicts are kept."""
+        made = copy(self)
+        made._fixed = [_with_cache(metric, cache) for metric in self._fixed]
+        if self.auto:
+            kept = {name: _with_cache(m, cache) for name, m in self._by_model.items()}
+            made._by_model = kept
+        return made
 
     def by_id(self) -> list[Metric]:
         """Give the metrics that judge by id, whatever the sample."""
         return self._by_id if self.auto else [m for m in self._fixed if m.judge.name == "id"]
 
 
+def _with_cache(metric: Metric, cache: CellCache) -> Metric:
+    from ctxeval.judges.llm import LLMJudge
+
+    judge = metric.judge
+    if not isinstance(judge, LLMJudge):
+        return metric
+    metric = copy(metric)
+    metric.judge = judge.with_cache(cache)
+    return metric
+
+
 _IDS = ("id_based_context_precision", "id_based_context_recall")
 _TEXTS = ("non_llm_context_precision_with_reference", "non_llm_context_recall")
+_SPANS = ("span_recall", "span_precision", "span_iou")

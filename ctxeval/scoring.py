@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.errors import CtxEvalError, InvalidSampleError, JudgeError, short
-from ctxeval.llm.loop import arun, run
+from ctxeval.llm.loop import arun, run, submit
 from ctxeval.metric import Metric
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.result import MetricResult
@@ -82,6 +83,27 @@ async def ascore_all(
     if any(one.by_model for one in work):
         await arun(_score_by_model(work))
     return [one.in_order() for one in work]
+
+
+def begin_all(
+    samples: Iterable[Sample | Mapping[str, Any]], metrics: MetricSet | Sequence[Metric]
+) -> list[Future[Results]]:
+    """Begin to score many samples, and give the results as they will come; see `score`."""
+    work = [_Work(sample, metrics) for sample in _checked(samples)]
+    _score_without_model(work)
+    return [_begin_by_model(one) for one in work]
+
+
+def _begin_by_model(one: _Work) -> Future[Results]:
+    async def judge() -> Results:
+        await _score_by_model([one])
+        return one.in_order()
+
+    if one.by_model:
+        return submit(judge())
+    done: Future[Results] = Future()
+    done.set_result(one.in_order())
+    return done
 
 
 class _Work:

@@ -1,13 +1,18 @@
-"""What a mean of scores is worth: intervals by scipy."""
+"""What means and differences of scores are worth: intervals and tests by scipy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from math import sqrt
+from typing import Any, NamedTuple
 
 from ctxeval.errors import InvalidArgumentError, MissingExtraError
 
 RESAMPLES = 2000
+FLIPS = 10_000
+EXACT = 14
+"""Up to so many pairs that differ, all sign flips are tried."""
+
 SEED = 20240229
 FEW = 10
 """Below so many values an interval is more a warning than a measure."""
@@ -20,7 +25,7 @@ class Interval(NamedTuple):
         mean: The mean.
         low: The interval's lower end; None where it can't be estimated.
         high: Its upper end; likewise.
-        method: "BCa", "Wilson" or "not estimable".
+        method: "BCa", "Wilson", "BCa of clusters" or "not estimable".
         n: How many values it rests on.
     """
 
@@ -36,8 +41,13 @@ class Interval(NamedTuple):
         return self.n < FEW
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Give the mean of independent scores with its confidence interval.
+def mean_interval(
+    values: Sequence[float],
+    confidence: float = 0.95,
+    *,
+    clusters: Sequence[object] | None = None,
+) -> Interval:
+    """Give the mean of scores with its confidence interval.
 
     The interval is the bias-corrected and accelerated bootstrap's (2000 resamples, with
     a fixed seed), which holds up best for scores that crowd at 1; Wilson's where all values
@@ -47,9 +57,11 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     Args:
         values: The scores, at least one.
         confidence: How often such intervals should hold the true mean, in (0, 1).
+        clusters: What names the group of each value, where those of a group depend on
+            each other: whole groups are resampled then.
 
     Raises:
-        InvalidArgumentError: There are no values.
+        InvalidArgumentError: There are no values, or not as many clusters.
         MissingExtraError: scipy is not installed.
 
     Source:
@@ -59,17 +71,13 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         >>> mean_interval([0.25, 0.25]).method
         'not estimable'
     """
-    try:
-        import numpy as np
-        from scipy import stats
-    except ModuleNotFoundError as error:
-        if error.name != "scipy":
-            raise
-        raise MissingExtraError("an interval", "scipy", "stats") from error
+    np, stats = _scipy("an interval")
     n = len(values)
     if n == 0:
         raise InvalidArgumentError("values: the list is empty: a mean needs at least one score")
     mean = sum(values) / n
+    if clusters is not None:
+        return _cluster_interval(values, clusters, confidence)
     if set(values) <= {0.0, 1.0}:
         wilson = stats.binomtest(int(sum(values)), n).proportion_ci(confidence, method="wilson")
         return Interval(mean, float(wilson.low), float(wilson.high), "Wilson", n)
@@ -84,3 +92,139 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         rng=SEED,
     ).confidence_interval
     return Interval(mean, float(bca.low), float(bca.high), "BCa", n)
+
+
+def _cluster_interval(
+    values: Sequence[float], clusters: Sequence[object], confidence: float
+) -> Interval:
+    np, stats = _scipy("an interval")
+    if len(clusters) != len(values):
+        raise InvalidArgumentError(
+            f"clusters: {len(clusters)} for {len(values)} values: give each one"
+        )
+    groups: dict[Hashable, list[float]] = {}
+    for value, name in zip(values, clusters, strict=True):
+        groups.setdefault(str(name), []).append(value)
+    sums = np.array([sum(group) for group in groups.values()])
+    sizes = np.array([len(group) for group in groups.values()])
+    mean = float(sums.sum() / sizes.sum())
+    if len(groups) < 2 or len(set((sums / sizes).tolist())) == 1:
+        return Interval(mean, None, None, "not estimable", len(values))
+    bca = stats.bootstrap(
+        (sums, sizes),
+        lambda s, n, axis=-1: s.sum(axis=axis) / n.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        confidence_level=confidence,
+        method="BCa",
+        rng=SEED,
+    ).confidence_interval
+    return Interval(mean, float(bca.low), float(bca.high), "BCa of clusters", len(values))
+
+
+class Difference(NamedTuple):
+    """A mean difference of pairs.
+
+    Attributes:
+        interval: The mean difference with its interval.
+        p: The two-sided p-value of the sign-flip test: how often a difference at least as
+            great comes about if the two are alike.
+        detectable: The smallest mean difference that so many pairs, differing as these do,
+            would show in 8 of 10 cases at the 5 % level; None where none differ.
+    """
+
+    interval: Interval
+    p: float
+    detectable: float | None
+
+
+def paired_difference(differences: Sequence[float], confidence: float = 0.95) -> Difference:
+    """Test whether differences of pairs are more than chance.
+
+    Args:
+        differences: Candidate minus baseline, one per pair, at least one.
+        confidence: As of `mean_interval`.
+
+    Raises:
+        InvalidArgumentError: There are no differences.
+        MissingExtraError: scipy is not installed.
+
+    Source:
+        Fisher's randomisation: all sign flips where at most 14 pairs differ, else 10,000
+        random ones with p = (b + 1) / (B + 1). Smucker, Allan and Carterette, 2007.
+    """
+    np, stats = _scipy("a comparison")
+    interval = _difference_interval(differences, confidence)
+    changed = [difference for difference in differences if difference != 0]
+    if not changed:
+        return Difference(interval, 1.0, None)
+    exact = 2 ** len(changed) if len(changed) <= EXACT else 0
+    p = stats.permutation_test(
+        (changed,),
+        np.sum,
+        permutation_type="samples",
+        alternative="two-sided",
+        n_resamples=max(FLIPS, exact),
+        rng=SEED,
+    ).pvalue
+    n = len(differences)
+    spread = float(np.std(differences, ddof=1)) if n > 1 else 0.0
+    needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
+    return Difference(interval, float(p), needed * spread / sqrt(n) if spread else None)
+
+
+def _difference_interval(differences: Sequence[float], confidence: float) -> Interval:
+    """Give a mean difference's interval: never Wilson's, which is for shares."""
+    np, stats = _scipy("a comparison")
+    n = len(differences)
+    if n == 0:
+        raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")
+    mean = sum(differences) / n
+    if len(set(differences)) == 1:
+        return Interval(mean, None, None, "not estimable", n)
+    bca = stats.bootstrap(
+        (list(differences),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=confidence,
+        method="BCa",
+        rng=SEED,
+    ).confidence_interval
+    return Interval(mean, float(bca.low), float(bca.high), "BCa", n)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for testing several metrics at once.
+
+    Args:
+        p_values: One per metric.
+
+    Returns:
+        The adjusted ones, in the same order.
+
+    Source:
+        Holm, 1979.
+
+    Examples:
+        >>> holm([0.25, 0.125])
+        [0.25, 0.25]
+    """
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def _scipy(what: str) -> tuple[Any, Any]:
+    try:
+        import numpy as np
+        from scipy import stats
+    except ModuleNotFoundError as error:
+        if error.name != "scipy":
+            raise
+        raise MissingExtraError(what, "scipy", "stats") from error
+    return np, stats

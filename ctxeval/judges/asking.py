@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, short
@@ -238,14 +240,21 @@ async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return results  # type: ignore[return-value]  # no exception is among them
 
 
-def _slots_for(llm: LLM) -> PerLoop[asyncio.Semaphore]:
-    limit = getattr(llm, "concurrency", 16)
-    return PerLoop(lambda: asyncio.Semaphore(limit))
+CONCURRENCY: ContextVar[int | None] = ContextVar("ctxeval_concurrency", default=None)
+"""How many calls are under way at most, where somebody says so for a whole evaluation."""
 
 
-_slots: PerObject[PerLoop[asyncio.Semaphore]] = PerObject(_slots_for)
+def _no_slots(llm: LLM) -> dict[int, PerLoop[asyncio.Semaphore]]:
+    return {}
+
+
+_slots: PerObject[dict[int, PerLoop[asyncio.Semaphore]]] = PerObject(_no_slots)
 
 
 def slots(llm: LLM) -> asyncio.Semaphore:
     """Give the semaphore that limits the calls of a model. To be called on the loop."""
-    return _slots.of(llm).get()
+    limit = CONCURRENCY.get()
+    if limit is None:
+        limit = int(getattr(llm, "concurrency", 16))
+    by_limit = _slots.of(llm)
+    return by_limit.setdefault(limit, PerLoop(partial(asyncio.Semaphore, limit))).get()

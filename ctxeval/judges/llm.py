@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -89,6 +90,12 @@ class LLMJudge(Judge):
     def shared_by(self) -> tuple[object, ...]:
         """What judges must have in common to share verdicts."""
         return ("llm", self.signature, id(self.llm), id(self.cache))
+
+    def with_cache(self, cache: CellCache) -> LLMJudge:
+        """Make the same judge with another place to keep its verdicts."""
+        judge = copy(self)
+        judge.cache = cache
+        return judge
 
     def judge(
         self,

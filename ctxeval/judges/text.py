@@ -234,7 +234,7 @@ class TextVerdicts(Verdicts):
             unit = deciding.get(rank)
             similarity = None if unit is None else self._found[unit][rank]
             miss = "similar to no reference context" if text.strip() else "the chunk is blank"
-            verdicts.append(_verdict(text, unit, similarity, miss))
+            verdicts.append(_verdict(text, unit, similarity, miss, grade=int(unit is not None)))
         return tuple(verdicts)
 
     @property
@@ -245,7 +245,7 @@ class TextVerdicts(Verdicts):
             rank = self._deciding_rank(unit)
             similarity = None if rank is None else self._found[unit][rank]
             miss = "no chunk is similar" if text.strip() else "the reference context is blank"
-            verdicts.append(_verdict(text, rank, similarity, miss))
+            verdicts.append(_verdict(text, rank, similarity, miss, grade=1))
         return tuple(verdicts)
 
     def expected_gains(self) -> list[int]:
@@ -261,7 +261,9 @@ class TextVerdicts(Verdicts):
         return first_ranks(self._retrieved)
 
 
-def _verdict(text: str, matched: int | None, similarity: float | None, miss: str) -> Verdict:
+def _verdict(
+    text: str, matched: int | None, similarity: float | None, miss: str, *, grade: int
+) -> Verdict:
     if matched is None:
-        return Verdict(False, text=text, reason=miss)
-    return Verdict(True, text=text, matched=(matched,), similarity=similarity, grade=1)
+        return Verdict(False, text=text, reason=miss, grade=grade)
+    return Verdict(True, text=text, matched=(matched,), similarity=similarity, grade=grade)

@@ -13,7 +13,6 @@ from ctxeval import (
     InvalidArgumentError,
     InvalidSampleError,
     Metric,
-    MetricResult,
     MissingFieldError,
     QueryRecord,
     Retrieval,
@@ -21,14 +20,14 @@ from ctxeval import (
     Verdict,
     score,
 )
-from ctxeval_langchain.reading import answer_of, chunks_of, question_of, snapshot
+from ctxeval_langchain.documents import chunks_of, snapshot
+from ctxeval_langchain.reading import answer_of, question_of
 
 if TYPE_CHECKING:
     from langsmith.schemas import Example, Run
 
 _CONTEXTS = ("contexts", "documents", "context", "retrieved_contexts")
 _IDS = ("retrieved_ids", "retrieved_context_ids")
-_TEXTS = ("page_content", "text", "content")
 _EXPECTED = {
     "reference": ("reference",),
     "reference_contexts": ("reference_contexts",),
@@ -111,3 +110,117 @@ def _feedback(metric: Metric, make_sample: Callable[[], Sample]) -> dict[str, An
             "units": [_brief(verdict) for verdict in units],
         },
     }
+
+
+def _brief(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "value": verdict.value,
+        "text": _cut(verdict.text),
+        "reason": _cut(verdict.reason),
+        "matched": list(verdict.matched),
+    }
+
+
+def _line(verdict: Verdict) -> str:
+    mark = {True: "+", False: "-", None: "?"}[verdict.value]
+    return f"{mark} {_cut(verdict.text)}" + (f": {_cut(verdict.reason)}" * bool(verdict.reason))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _sample_of_outputs(
+    inputs: Any, outputs: Any, reference_outputs: Any, others: Mapping[str, Any]
+) -> Sample:
+    question = question_of(inputs)
+    expected = _expected(question, reference_outputs)
+    given = {**others, **outputs} if isinstance(outputs, Mapping) else others
+    documents = _first(given, _CONTEXTS)
+    chunks = None if documents is None else _chunks(documents)
+    retrievals = None if chunks is None else [Retrieval(question or "", chunks)]
+    sample = _sample(question, answer_of(outputs), expected, retrievals)
+    ids = _first(given, _IDS)
+    return sample if ids is None else sample.model_copy(update={"retrieved_context_ids": ids})
+
+
+def _sample_of_run(run: Run, example: Example | None) -> Sample:
+    question = question_of(run.inputs if example is None else example.inputs)
+    expected = _expected(question, None if example is None else example.outputs)
+    retrievals = list(_retrievals([run], root_failed=bool(run.error)))
+    if not retrievals:
+        raise MissingFieldError(
+            "there is no retriever run below the run: search by a retriever or by "
+            "traced_search(store), and load nested runs"
+        )
+    if all(one.error for one in retrievals):
+        raise MissingFieldError(f"every retriever run failed: {retrievals[0].error}")
+    return _sample(question, answer_of(run.outputs), expected, retrievals)
+
+
+def _sample(
+    question: str | None,
+    answer: str | None,
+    expected: Sample,
+    retrievals: list[Retrieval] | None,
+) -> Sample:
+    """Put a sample together as for a captured query, which knows what counts as retrieved."""
+    read: dict[str, Any] = {"user_input": question, "response": answer}
+    if retrievals is None:
+        return expected.model_copy(update=read)
+    record = QueryRecord(
+        expected.key, question or "", answer, retrievals=retrievals, reference=expected
+    )
+    chunks = record.chunks()
+    if chunks and not any(chunk.text for chunk in chunks):  # ids alone were given
+        read["retrieved_contexts"] = None
+    return record.sample().model_copy(update=read)
+
+
+def _retrievals(runs: Iterable[Run], root_failed: bool) -> Iterator[Retrieval]:
+    """Give the outermost retriever runs, without those of an attempt that was given up."""
+    for run in runs:
+        if run.run_type == "retriever":
+            found = _first(run.outputs or {}, ("documents", "output"))
+            yield Retrieval(
+                question_of(run.inputs) or "",
+                () if found is None else _chunks(found),
+                run.name,
+                error=run.error or "",
+            )
+        elif root_failed or not run.error:
+            yield from _retrievals(run.child_runs or (), root_failed)
+
+
+def _expected(question: str | None, given: Any) -> Sample:
+    reference = answer_of(given)
+    fields: dict[str, Any] = {} if reference is None else {"reference": reference}
+    for field, keys in _EXPECTED.items():
+        value = _first(given, keys) if isinstance(given, Mapping) else None
+        if value is not None:
+            fields[field] = value
+    return Sample(user_input=question, **fields)
+
+
+def _first(given: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((given[key] for key in keys if given.get(key) is not None), None)
+
+
+def _chunks(found: Any) -> tuple[Chunk, ...]:
+    """Read documents, however they are written."""
+    if isinstance(found, Mapping) and (inner := _first(found, _CONTEXTS)) is not None:
+        return _chunks(inner)
+    listed = [found] if isinstance(found, (str, Document, Mapping)) else found
+    if not isinstance(listed, (list, tuple)):
+        raise InvalidSampleError(f"the contexts are a {type(found).__name__}: give a list")
+    for one in listed:
+        if not isinstance(one, (str, Document, Mapping)):
+            kind = type(one).__name__
+            raise InvalidSampleError(f"a context is a {kind}: give texts, Documents or dicts")
+    return chunks_of(snapshot([_unwrapped(one) for one in listed]) or (), None, {})
+
+
+def _unwrapped(one: Any) -> Any:
+    """Take a document out of the wrapping in which LangChain serialises objects."""
+    serialised = isinstance(one, Mapping) and isinstance(one.get("kwargs"), Mapping)
+    return one["kwargs"] if serialised else one

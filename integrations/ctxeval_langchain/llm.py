@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
-from langchain_core.language_models import BaseChatModel, BaseLanguageModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 
-from ctxeval import (
-    LLM,
-    AuthenticationError,
-    Completion,
-    ContextOverflowError,
-    InvalidArgumentError,
-    JudgeError,
-    Usage,
-)
-from ctxeval_langchain.reading import answer_of
+from ctxeval import LLM, Completion, InvalidArgumentError
+from ctxeval_langchain.completions import completion_of, fault, refuses, stopped
+from ctxeval_langchain.identity import identity_of
 
 T = TypeVar("T")
 
@@ -33,29 +24,6 @@ _CAPS = ("max_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 
 _ROOM_TO_REASON = 4
 """What the cap is multiplied by once a model has shown that it reasons within it."""
-
-_SECRET = re.compile("key|token|secret|passw|credential|auth|header|cookie", re.IGNORECASE)
-_OPERATIONAL = re.compile("retr|timeout|stream", re.IGNORECASE)
-_OVERFLOW = re.compile(
-    r"context[ _]?(length|window|size)|maximum context|too many (input )?tokens|"
-    r"(prompt|input) (is )?too (long|large)",
-    re.IGNORECASE,
-)
-_FINISH = {
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "content_filtered": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "safety": "content_filter",
-}
-"""Reasons to stop, as providers name them, in ctxeval's words; others are left as they are."""
-
-_STOPPED = {
-    "LengthFinishReasonError": "length",
-    "ContentFilterFinishReasonError": "content_filter",
-}
-"""OpenAI's client raises these in place of a structured reply that is not whole."""
 
 
 def as_llm(chat_model: BaseChatModel, *, concurrency: int = 16) -> LLM:
@@ -101,8 +69,7 @@ class _ChatModelLLM:
         self.concurrency = concurrency
         self._model = model
         kind = type(model)
-        named = f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
-        self._identity = {"class": named, "parameters": _parameters(model)}
+        self._identity = identity_of(model)
         self._cap = next((name for name in _CAPS if name in kind.model_fields), "")
         self._has_async = kind._agenerate is not BaseChatModel._agenerate
         self._reasons = False
@@ -129,18 +96,15 @@ class _ChatModelLLM:
             try:
                 message = await self._send(messages, schema, max_tokens, way)
             except Exception as error:
-                if _overflows(error):
-                    raise ContextOverflowError(self._say(error)) from error
-                if finish := _STOPPED.get(type(error).__name__):
-                    return Completion("", Usage(requests=1, unreported=1), finish)
+                if (completion := stopped(error)) is not None:
+                    return completion
                 poorer = self._poorer(way, error)
                 if poorer is None:
-                    kind = AuthenticationError if _status(error) in (401, 403) else JudgeError
-                    raise kind(self._say(error)) from error
+                    raise fault(error)(self._say(error)) from error
                 way = poorer
             else:
                 self._way = way  # only now is it known that what was left out was to blame
-                completion = _completion(message)
+                completion = completion_of(message)
                 self._reasons = self._reasons or completion.usage.reasoning_tokens > 0
                 return completion
 
@@ -171,11 +135,10 @@ class _ChatModelLLM:
         """Say what to try after an error; None: nothing."""
         if isinstance(error, NotImplementedError) and way.in_thread and self._has_async:
             return way._replace(in_thread=False)
-        status = _status(error)
-        local = status is None and isinstance(error, (NotImplementedError, TypeError, ValueError))
-        if not local and status not in (400, 422):
+        if not refuses(error):
             return None
-        if way.capped and re.search(r"max_\w*tokens|num_predict", str(error)):
+        names_cap = bool(re.search(r"max_\w*tokens|num_predict", str(error)))
+        if way.capped and (names_cap or not way.structured):
             return way._replace(capped=False)
         return way._replace(structured=False) if way.structured else None
 
@@ -237,81 +200,3 @@ def _message(reply: Any) -> BaseMessage:
     if not isinstance(message, BaseMessage):
         raise TypeError(f"it gave a {type(reply).__name__} without the raw message")
     return message
-
-
-def _completion(message: BaseMessage) -> Completion:
-    text = answer_of(message) or ""
-    calls = getattr(message, "tool_calls", None)
-    if calls and not text.strip():  # its package makes structured output of a forced tool call
-        text = json.dumps(calls[0]["args"])
-    told = message.response_metadata
-    said = [told.get(name) for name in ("finish_reason", "stop_reason", "stopReason", "done_reason")]
-    said.append((told.get("incomplete_details") or {}).get("reason"))
-    finish = next((str(reason).lower() for reason in said if reason), "stop")
-    if (refusal := message.additional_kwargs.get("refusal")) and not text.strip():
-        text, finish = str(refusal), "refusal"
-    return Completion(
-        text, _usage(message), _FINISH.get(finish, finish), str(told.get("model_name") or "")
-    )
-
-
-def _usage(message: BaseMessage) -> Usage:
-    counted = message.usage_metadata if isinstance(message, AIMessage) else None
-    if counted is None:
-        return Usage(requests=1, unreported=1)
-    return Usage(
-        requests=1,
-        prompt_tokens=counted["input_tokens"],
-        completion_tokens=counted["output_tokens"],
-        cached_tokens=counted.get("input_token_details", {}).get("cache_read") or 0,
-        reasoning_tokens=counted.get("output_token_details", {}).get("reasoning") or 0,
-    )
-
-
-def _status(error: Exception) -> int | None:
-    """Find the HTTP status, wherever a provider's package puts it."""
-    response = getattr(error, "response", None)
-    if isinstance(response, Mapping):  # botocore's
-        return (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
-    found = (getattr(error, "status_code", None), getattr(error, "code", None))
-    return next((status for status in found if isinstance(status, int)), None)
-
-
-def _overflows(error: Exception) -> bool:
-    if any(kind.__name__ == "ContextOverflowError" for kind in type(error).__mro__):
-        return True
-    return _status(error) in (None, 400, 413, 422, 500) and bool(_OVERFLOW.search(str(error)))
-
-
-def _parameters(model: BaseLanguageModel[Any]) -> dict[str, Any]:
-    """Give the fields that decide what a model answers, in plain values."""
-    shared = BaseChatModel.model_fields
-    fields = {name: vars(model).get(name) for name in type(model).model_fields}
-    return _plain(
-        {
-            name: value
-            for name, value in fields.items()
-            if name not in shared and not _OPERATIONAL.search(name)
-        }
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Reduce to what is the same in every process, without what may be secret."""
-    if isinstance(value, str) and value.startswith(("http://", "https://")):
-        parts = urlsplit(value)  # which may hold a password, or a key in its query
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-    if isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, BaseLanguageModel):  # some chat models wrap another model
-        return _parameters(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if not isinstance(value, Mapping):
-        return None
-    kept = {
-        str(name): _plain(item)
-        for name, item in value.items()
-        if isinstance(item, (int, float)) or not _SECRET.search(str(name))
-    }
-    return {name: item for name, item in kept.items() if item not in (None, {}, [])}

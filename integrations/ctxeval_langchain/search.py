@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import (
@@ -49,7 +50,7 @@ def traced_search(store: S) -> S:
         `similarity_search_with_relevance_scores`, `max_marginal_relevance_search` and their
         asynchronous twins are seen, everything else is the store's.
     """
-    return store if type(store) is _Traced else cast(S, _Traced(store))
+    return store if issubclass(type(store), _Traced) else cast(S, _Traced(store))
 
 
 class _Traced:
@@ -61,7 +62,7 @@ class _Traced:
     def __init__(self, store: VectorStore) -> None:
         object.__setattr__(self, "_Traced__store", store)
 
-    @property  # so that isinstance() finds what the store is
+    @property  # type: ignore[misc]  # read-only: nobody changes what isinstance() finds
     def __class__(self) -> Any:
         return type(self.__store)
 
@@ -154,7 +155,7 @@ def _surroundings() -> dict[str, Any]:
     retriever nowhere: it is only on the stack. Looked for in the variable alone, a search in
     a retriever would become its sibling, and its documents would count twice.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if "run_manager" in frame.f_code.co_varnames:
             run = frame.f_locals.get("run_manager")

@@ -27,7 +27,7 @@ LIST_FIELDS = (*TEXTS_FIELDS, *ID_FIELDS, "retrieved_spans", "reference_spans")
 UUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
 
-class Named(str, enum.Enum):
+class Named(str, enum.Enum):  # noqa: UP042  # its str() is "Named.FIRST", a StrEnum's is not
     FIRST = "doc-1"
 
 
@@ -303,7 +303,11 @@ def test_lists_of_different_sides_differ_in_length() -> None:
     [
         pytest.param("retrieved_context", "'retrieved_contexts'", id="singular"),
         pytest.param("Reference", "'reference'", id="capital"),
-        pytest.param("question", "it is one of id, metadata, reference", id="nothing near"),
+        pytest.param("question", "'user_input'", id="another library's question"),
+        pytest.param("answer", "'response'", id="another library's answer"),
+        pytest.param("contexts", "'retrieved_contexts'", id="another library's contexts"),
+        pytest.param("ground_truth", "'reference'", id="another library's reference"),
+        pytest.param("xyz", "it is one of id, metadata, reference", id="nothing near"),
     ],
 )
 def test_an_unknown_field(field: str, hint: str) -> None:
@@ -345,12 +349,11 @@ def test_one_id_with_two_grades() -> None:
 )
 @pytest.mark.parametrize("side", ["retrieved_spans", "reference_spans"])
 def test_what_is_no_span(side: str, start: Any, end: Any, message: str) -> None:
-    with pytest.raises(InvalidSampleError, match=message.partition(" ")[0]) as raised:
+    with pytest.raises(InvalidSampleError) as raised:
         Span("a", start, end)
     assert str(raised.value).startswith(message)
-    in_sample = message_of(**{side: [{"document": "a", "start": start, "end": end}]})
-    assert in_sample.startswith(side)
-    assert message in in_sample
+    spans = [Span("a", 0, 1), {"document": "a", "start": start, "end": end}]
+    assert message_of(**{side: spans}).startswith(f"{side}[1]: {message}")
 
 
 @pytest.mark.parametrize(
@@ -500,11 +503,8 @@ def test_the_key_depends_on_question_and_expectation_only(field: str) -> None:
 
 
 def test_the_key_does_not_depend_on_how_it_is_written() -> None:
-    same = [
-        Sample(reference_context_ids={"a": 1, "b": 2}, reference_spans=({"b": 0} and [])),
-        Sample(reference_context_ids={"b": 2.0, "a": 1}, reference_spans=()),
-    ]
-    assert same[0].key == same[1].key
+    one, two = {"a": 1, "b": 2}, {"b": 2.0, "a": 1}
+    assert Sample(reference_context_ids=one).key == Sample(reference_context_ids=two).key
     assert Sample(reference_context_ids=[1]).key == Sample(reference_context_ids=("1",)).key
     assert Sample(reference_context_ids=["1"]).key != Sample(reference_contexts=["1"]).key
     assert Sample(reference="").key != Sample().key

@@ -1,0 +1,123 @@
+"""Did it get better or worse? Always by pairs of the same sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ctxeval.errors import InvalidArgumentError
+from ctxeval.evaluation.evaluation import Evaluation, scored_pairs
+from ctxeval.evaluation.statistics import Difference, holm, paired_difference
+
+
+class Change(NamedTuple):
+    """What became of one metric.
+
+    Attributes:
+        metric: Its name.
+        baseline: Its mean over the pairs, before.
+        candidate: Its mean over the pairs, now.
+        difference: Candidate minus baseline, with interval and p; None without pairs.
+        p_adjusted: The p-value, adjusted for the number of metrics by Holm's method.
+        pairs: How many samples have a value in both.
+        dropped: How many have not.
+        note: What makes the comparison doubtful; "" where nothing does.
+    """
+
+    metric: str
+    baseline: float | None
+    candidate: float | None
+    difference: Difference | None
+    p_adjusted: float | None
+    pairs: int
+    dropped: int
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Say "better", "worse" or "no significant change", at the 5 % level."""
+        if self.difference is None or self.p_adjusted is None or self.p_adjusted >= 0.05:
+            return "no significant change"
+        return "better" if self.difference.interval.mean > 0 else "worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What became of each metric.
+
+    Attributes:
+        changes: One per metric that both evaluations have.
+    """
+
+    changes: tuple[Change, ...]
+
+    def __getitem__(self, metric: str) -> Change:
+        """Give the change of a metric."""
+        for change in self.changes:
+            if change.metric == metric:
+                return change
+        raise KeyError(metric)
+
+    def __str__(self) -> str:
+        """Write a table for a terminal."""
+        lines = [f"{'metric':42} {'before':>7} {'now':>7} {'change':>8} {'p':>6}  pairs"]
+        for one in self.changes:
+            if one.difference is None or one.p_adjusted is None:
+                lines.append(f"{one.metric:42} no sample has a value in both")
+                continue
+            mean = one.difference.interval.mean
+            lines.append(
+                f"{one.metric:42} {one.baseline:7.3f} {one.candidate:7.3f} {mean:+8.3f} "
+                f"{one.p_adjusted:6.3f}  {one.pairs} ({one.dropped} dropped)  {one.verdict}"
+                + (f"  [{one.note}]" if one.note else "")
+            )
+        return "\n".join(lines)
+
+
+def compare(
+    baseline: Evaluation, candidate: Evaluation, metrics: Iterable[str] | None = None
+) -> Comparison:
+    """Compare two evaluations by the samples that both have, paired by id.
+
+    Args:
+        baseline: What it was.
+        candidate: What it is.
+        metrics: The metrics to compare; None: all that both have.
+
+    Raises:
+        InvalidArgumentError: They share no metric, or a sample's id stands in one twice.
+        MissingExtraError: scipy is not installed.
+    """
+    shared = [name for name in candidate.metrics if name in baseline.metrics]
+    wanted = shared if metrics is None else list(metrics)
+    if not wanted:
+        raise InvalidArgumentError(
+            f"the two share no metric: {', '.join(baseline.metrics) or 'none'} here, "
+            f"{', '.join(candidate.metrics) or 'none'} there"
+        )
+    found = []
+    for metric in wanted:
+        pairs, dropped = scored_pairs(baseline, candidate, metric)
+        difference = paired_difference([b - a for a, b in pairs]) if pairs else None
+        found.append((metric, pairs, dropped, difference))
+    tested = [difference.p for *_, difference in found if difference is not None]
+    adjusted = iter(holm(tested))
+    before = {one.metric: one.signature for one in baseline.summary()}
+    after = {one.metric: one.signature for one in candidate.summary()}
+    changes = []
+    for metric, pairs, dropped, difference in found:
+        n = len(pairs)
+        changes.append(
+            Change(
+                metric,
+                sum(a for a, _ in pairs) / n if n else None,
+                sum(b for _, b in pairs) / n if n else None,
+                difference,
+                None if difference is None else next(adjusted),
+                n,
+                dropped,
+                "" if before[metric] == after[metric] else "judged in different ways",
+            )
+        )
+    return Comparison(tuple(changes))

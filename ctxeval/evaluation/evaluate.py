@@ -1,0 +1,160 @@
+"""Score many samples: in order, with bounded memory, and without one costing another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import Future
+from contextvars import copy_context
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
+from ctxeval.evaluation.evaluation import Evaluation
+from ctxeval.evaluation.progress import progress_bar
+from ctxeval.evaluation.rows import Row, write_run
+from ctxeval.judges.asking import CONCURRENCY
+from ctxeval.naming import Metrics, MetricSet
+from ctxeval.record.query import QueryRecord
+from ctxeval.record.reading import read_samples
+from ctxeval.sample import Sample
+from ctxeval.scoring import Results, begin_all
+
+if TYPE_CHECKING:
+    from ctxeval.judges.cells import CellCache
+    from ctxeval.llm.protocol import LLM
+
+BATCH = 256
+"""How many samples are under way: enough to keep a model's calls coming."""
+
+
+def evaluate(
+    samples: Any,
+    metrics: Metrics = "auto",
+    *,
+    llm: LLM | None = None,
+    concurrency: int = 16,
+    store: CellCache | None = None,
+    progress: bool | None = None,
+    output: str | PathLike[str] | None = None,
+    on_bad: Callable[[InvalidSampleError], None] | None = None,
+) -> Evaluation:
+    """Score many samples by several metrics.
+
+    Every sample gets a result from every metric: scored, undefined, failed or skipped, with
+    the reason. What a model judged is kept as soon as it is judged, so that after an
+    interruption the same call goes on from there.
+
+    Args:
+        samples: A list, a generator, a path (.jsonl, .csv, .json, .parquet), a DataFrame, a
+            data set of Ragas, or captured records; see `ctxeval.record.reading`.
+        metrics: Metrics or their names, or "auto": whatever a sample has the fields for.
+        llm: The model, for metrics given by name and for "auto".
+        concurrency: How many calls to a model are under way at most.
+        store: Where a model's verdicts are kept; None: where each metric keeps them.
+        progress: Show a progress bar? None: where somebody looks.
+        output: A file that the rows go to as they come, for `Evaluation.load`; they are not
+            kept in memory then.
+        on_bad: Is told of each row that is no sample, which is then left out; None: the
+            first one is raised.
+
+    Raises:
+        InvalidSampleError: A row is no sample.
+        InvalidArgumentError: A metric is unknown, or a number is out of range.
+
+    Examples:
+        >>> evaluation = evaluate(
+        ...     [{"retrieved_context_ids": ["a"], "reference_context_ids": ["a", "b"]}],
+        ...     ["id_based_context_recall"],
+        ... )
+        >>> evaluation.values("id_based_context_recall")
+        {'7c2a1b56ad39a3b0': 0.5}
+    """
+    return _evaluate(
+        samples, metrics, llm, concurrency, store, progress, output, on_bad, threading.Event()
+    )
+
+
+async def aevaluate(
+    samples: Any,
+    metrics: Metrics = "auto",
+    *,
+    llm: LLM | None = None,
+    concurrency: int = 16,
+    store: CellCache | None = None,
+    progress: bool | None = None,
+    output: str | PathLike[str] | None = None,
+    on_bad: Callable[[InvalidSampleError], None] | None = None,
+) -> Evaluation:
+    """Score many samples from asynchronous code; see `evaluate`."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(
+            _evaluate, samples, metrics, llm, concurrency, store, progress, output, on_bad, stop
+        )
+    except asyncio.CancelledError:
+        stop.set()
+        raise
+
+
+def _evaluate(
+    samples: Any,
+    metrics: Metrics,
+    llm: LLM | None,
+    concurrency: int,
+    store: CellCache | None,
+    progress: bool | None,
+    output: str | PathLike[str] | None,
+    on_bad: Callable[[InvalidSampleError], None] | None,
+    stop: threading.Event,
+) -> Evaluation:
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
+    chosen = MetricSet(metrics, llm)
+    if store is not None:
+        chosen = chosen.with_cache(store)
+    bar = progress_bar(progress, len(samples) if isinstance(samples, Sized) else None)
+    rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, stop))
+    if output is None:
+        return Evaluation(rows)
+    path = Path(output)
+    return Evaluation(write_run(path, rows), path)
+
+
+def _rows(
+    samples: Iterator[Sample], metrics: MetricSet, concurrency: int, stop: threading.Event
+) -> Iterator[Row]:
+    """Keep a window of samples under way, and give their rows in order."""
+    context = copy_context()
+    context.run(CONCURRENCY.set, concurrency)
+    window: deque[tuple[Sample, Future[Results]]] = deque()
+    try:
+        while batch := list(islice(samples, BATCH)):
+            window.extend(zip(batch, context.run(begin_all, batch, metrics), strict=True))
+            while len(window) > BATCH:
+                yield _row(*window.popleft(), stop)
+        while window:
+            yield _row(*window.popleft(), stop)
+    finally:
+        for _, future in window:
+            future.cancel()
+
+
+def _row(sample: Sample, future: Future[Results], stop: threading.Event) -> Row:
+    if stop.is_set():
+        future.cancel()
+        raise asyncio.CancelledError
+    return Row(sample.key, sample, future.result())
+
+
+def _samples(source: Any, on_bad: Callable[[InvalidSampleError], None] | None) -> Iterator[Sample]:
+    """Go through the samples; of captured records, what they retrieved and what was expected."""
+    if not isinstance(source, (str, PathLike)) and isinstance(source, Iterable):
+        items = list(source) if isinstance(source, Sequence) else source
+        if isinstance(items, list) and any(isinstance(item, QueryRecord) for item in items):
+            source = [item.sample() if isinstance(item, QueryRecord) else item for item in items]
+    return read_samples(source)

@@ -1,0 +1,117 @@
+"""A gate for continuous integration: fails only on what the numbers really show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ctxeval.errors import CtxEvalError, InvalidArgumentError, near
+from ctxeval.evaluation.compare import compare
+from ctxeval.evaluation.evaluation import Evaluation, Summary
+
+
+class GateFailure(CtxEvalError, AssertionError):
+    """The gate is shut; the message is a table of what failed."""
+
+
+class Check(NamedTuple):
+    """One thing that the gate looked at.
+
+    Attributes:
+        metric: The metric.
+        what: What was asked.
+        found: What was found.
+        passed: Is it well?
+    """
+
+    metric: str
+    what: str
+    found: str
+    passed: bool
+
+
+def gate(
+    candidate: Evaluation,
+    baseline: Evaluation | None = None,
+    *,
+    minimum: Mapping[str, float] | None = None,
+    max_drop: Mapping[str, float] | None = None,
+    min_coverage: float = 0.95,
+) -> list[Check]:
+    """Let an evaluation pass, or raise.
+
+    Args:
+        candidate: What is to pass.
+        baseline: What it is compared with.
+        minimum: Floors by metric. One fails where the interval of the mean lies wholly below
+            it (where there is no interval: the mean).
+        max_drop: How far a metric's mean may fall below the baseline's. It fails where it
+            fell further and the fall is significant at the 5 % level, adjusted for the
+            number of metrics. Metrics that are not named may not fall at all.
+        min_coverage: The least share of samples that must have a value, of those that
+            could have one.
+
+    Returns:
+        What was looked at.
+
+    Raises:
+        GateFailure: Something failed.
+        InvalidArgumentError: A metric is unknown, or `max_drop` has no baseline.
+    """
+    summaries = {one.metric: one for one in candidate.summary()}
+    for name in (*(minimum or {}), *(max_drop or {})):
+        if name not in summaries:
+            raise InvalidArgumentError(f"gate: {name!r} was not scored: {near(name, summaries)}")
+    if max_drop and baseline is None:
+        raise InvalidArgumentError("max_drop: it needs a baseline to fall from: give baseline=")
+    checks = [_coverage(one, min_coverage) for one in summaries.values()]
+    checks += [_floor(summaries[name], floor) for name, floor in (minimum or {}).items()]
+    if baseline is not None:
+        checks += _drops(baseline, candidate, max_drop or {})
+    if not all(check.passed for check in checks):
+        raise GateFailure(as_table(checks))
+    return checks
+
+
+def as_table(checks: list[Check]) -> str:
+    """Write checks for a terminal, the failed ones first."""
+    ordered = sorted(checks, key=lambda check: check.passed)
+    marks = {True: "ok  ", False: "FAIL"}
+    return "\n".join(
+        f"{marks[one.passed]} {one.metric:42} {one.what}: {one.found}" for one in ordered
+    )
+
+
+def _coverage(one: Summary, least: float) -> Check:
+    possible = one.scored + one.failed + one.skipped
+    found = f"{one.scored} of {possible} scored ({one.failed} failed, {one.skipped} skipped)"
+    passed = possible == 0 or one.coverage >= least
+    return Check(one.metric, f"coverage >= {least:g}", found, passed)
+
+
+def _floor(one: Summary, floor: float) -> Check:
+    what = f"mean >= {floor:g}"
+    if one.interval is None:
+        return Check(one.metric, what, "no sample has a value", False)
+    mean, low, high, method, n = one.interval
+    if low is None or high is None:
+        return Check(one.metric, what, f"{mean:.3f} (n={n}, {method})", mean >= floor)
+    found = f"{mean:.3f} ({low:.3f} to {high:.3f}, n={n})"
+    return Check(one.metric, what, found, high >= floor)
+
+
+def _drops(
+    baseline: Evaluation, candidate: Evaluation, max_drop: Mapping[str, float]
+) -> list[Check]:
+    checks = []
+    for change in compare(baseline, candidate).changes:
+        allowed = max_drop.get(change.metric, 0.0)
+        what = f"drop <= {allowed:g}"
+        if change.difference is None:
+            checks.append(Check(change.metric, what, "no sample has a value in both", False))
+            continue
+        mean = change.difference.interval.mean
+        found = f"{mean:+.3f} (p={change.p_adjusted:.3f}, {change.pairs} pairs)"
+        shut = change.verdict == "worse" and -mean > allowed
+        checks.append(Check(change.metric, what, found, not shut))
+    return checks

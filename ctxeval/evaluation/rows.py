@@ -1,0 +1,99 @@
+"""One sample's results, and where many of them are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ctxeval.errors import InvalidArgumentError, InvalidSampleError
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample
+
+FORMAT = 1
+"""The version of the files that `write_run` makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample's results.
+
+    Attributes:
+        id: The sample's `key`.
+        sample: The sample.
+        results: Its results, by the metric's name.
+    """
+
+    id: str
+    sample: Sample
+    results: Mapping[str, MetricResult] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        return {
+            "id": self.id,
+            "sample": self.sample.model_dump(exclude_defaults=True),
+            "results": {name: result.to_dict() for name, result in self.results.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Row:
+        """Read what `to_dict` wrote."""
+        results = {name: MetricResult.from_dict(one) for name, one in data["results"].items()}
+        return cls(data["id"], Sample(**data["sample"]), results)
+
+
+def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """Write rows to a file while passing them on, one JSON object a line.
+
+    The file takes its name only when all rows are in it.
+
+    Args:
+        path: The file.
+        rows: The rows.
+    """
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with unfinished.open("w", encoding="utf-8") as lines:
+        lines.write(json.dumps({"ctxeval_run": FORMAT}) + "\n")
+        for row in rows:
+            lines.write(json.dumps(row.to_dict(), ensure_ascii=False) + "\n")
+            yield row
+    unfinished.replace(path)
+
+
+def read_run(path: Path) -> Iterator[Row]:
+    """Read the rows of a file that `write_run` made, one by one.
+
+    Raises:
+        InvalidArgumentError: There is no such file, or it is none of these.
+        InvalidSampleError: A line is broken; the message names it.
+    """
+    try:
+        lines = path.open(encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(f"run: {path} cannot be read: {error.strerror}") from None
+    with lines:
+        _check_header(path, lines.readline())
+        for number, line in enumerate(lines, start=2):
+            try:
+                yield Row.from_dict(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidSampleError(
+                    f"{path}, line {number}: no row of a run: {error}"
+                ) from None
+
+
+def _check_header(path: Path, line: str) -> None:
+    try:
+        version = json.loads(line)["ctxeval_run"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidArgumentError(
+            f"run: {path} is no run of ctxeval: give what evaluate(…).save(path) or "
+            "ctxeval score -o wrote"
+        ) from None
+    if version != FORMAT:
+        raise InvalidArgumentError(
+            f"run: {path} has format {version}, this ctxeval reads {FORMAT}: bring it up to date"
+        )
