@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 import ctxeval
-from ctxeval.errors import CtxEvalError
+from ctxeval.errors import CtxEvalError, InvalidArgumentError, InvalidSampleError
 
 app = typer.Typer(
     name="ctxeval",
@@ -19,6 +23,32 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Run = Annotated[Path, typer.Argument(help="A run, as `ctxeval score -o` writes it.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option("--metric", "-m", help="A metric's name; repeat it for more. Default: auto."),
+]
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn our errors into one line and exit code 2."""
+    try:
+        yield
+    except CtxEvalError as error:
+        print(f"ctxeval: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def _console() -> Console:
+    # Piped output is for reading elsewhere: it is not cut to a terminal's width.
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def _version(wanted: bool) -> None:
@@ -37,26 +67,183 @@ def options(
 
 
 @app.command()
-def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
-) -> None:
+def demo(as_json: AsJson = False) -> None:
     """Evaluate a BM25 retriever over Python's own language reference.
 
     No key, no network. Example: ctxeval demo
     """
-    try:
+    with _errors():
         from ctxeval.demo.run import run_demo
         from ctxeval.demo.show import show, to_data
 
         found = run_demo()
         if as_json:
-            print(json.dumps(to_data(found), indent=2))
+            _print_json(to_data(found))
         else:
-            show(found, Console())
-    except CtxEvalError as error:
-        _stop(error)
+            show(found, _console())
 
 
-def _stop(error: CtxEvalError) -> NoReturn:
-    print(f"ctxeval: {error}", file=sys.stderr)
-    raise typer.Exit(1)
+@app.command()
+def score(
+    file: Annotated[Path, typer.Argument(help="Samples: .jsonl, .json, .csv or .parquet.")],
+    metric: Metrics = None,
+    output: Annotated[Path | None, typer.Option("-o", help="Where the run goes.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model that judges.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Its endpoint; default: OpenAI.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where a model's verdicts are kept: a file or a URL.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Calls under way at most.")] = 16,
+    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score a file of samples. The key for a model comes from OPENAI_API_KEY.
+
+    Example: ctxeval score samples.jsonl -m ndcg@10 -m id_based_context_recall -o run.jsonl
+    """
+    with _errors():
+        from ctxeval.report.terminal import show_evaluation
+
+        bad: list[InvalidSampleError] = []
+        evaluation = ctxeval.evaluate(
+            file,
+            metric or "auto",
+            llm=None if model is None else ctxeval.llm_factory(model, base_url=base_url),
+            concurrency=concurrency,
+            store=_store(store),
+            output=output,
+            on_bad=bad.append if skip_bad else None,
+        )
+        for error in bad[:5]:
+            print(f"ctxeval: left out: {error}", file=sys.stderr)
+        if as_json:
+            _print_json({"samples": len(evaluation), "bad": len(bad), **_summary(evaluation)})
+            return
+        show_evaluation(evaluation, _console())
+        if bad:
+            print(f"{len(bad)} bad rows were left out")
+        if output is not None:
+            print(f"The run is in {output}: ctxeval worst {output} METRIC")
+
+
+def _summary(evaluation: ctxeval.Evaluation) -> dict[str, Any]:
+    from ctxeval.report.terminal import summary_data
+
+    return {"metrics": summary_data(evaluation)}
+
+
+def _store(url: str | None) -> Any:
+    if url is None:
+        return None
+    from ctxeval.store import Store
+
+    return Store(url)
+
+
+@app.command()
+def show(run: Run, as_json: AsJson = False) -> None:
+    """Show a run: means, intervals, coverage, reasons.
+
+    Example: ctxeval show run.jsonl
+    """
+    with _errors():
+        from ctxeval.report.terminal import show_evaluation
+
+        evaluation = ctxeval.Evaluation.load(run, keep=False)
+        if as_json:
+            _print_json({"samples": len(evaluation), **_summary(evaluation)})
+        else:
+            show_evaluation(evaluation, _console())
+
+
+@app.command()
+def worst(
+    run: Run,
+    metric: Annotated[str, typer.Argument(help="The metric's name.")],
+    n: Annotated[int, typer.Option("-n", help="How many.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show the worst samples of a metric, each with the chunk or claim that failed.
+
+    Example: ctxeval worst run.jsonl ndcg@10 -n 10
+    """
+    with _errors():
+        from ctxeval.report.terminal import show_worst
+
+        rows = ctxeval.Evaluation.load(run, keep=False).worst(metric, n)
+        if as_json:
+            _print_json([row.to_dict() for row in rows])
+        else:
+            show_worst(rows, metric, _console())
+
+
+@app.command()
+def compare(
+    baseline: Annotated[Path, typer.Argument(help="The run to compare with.")],
+    candidate: Annotated[Path, typer.Argument(help="The run in question.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs by the samples that both have.
+
+    Example: ctxeval compare yesterday.jsonl today.jsonl
+    """
+    with _errors():
+        from ctxeval.report.terminal import comparison_data, show_comparison
+
+        found = ctxeval.compare(
+            ctxeval.Evaluation.load(baseline, keep=False),
+            ctxeval.Evaluation.load(candidate, keep=False),
+        )
+        if as_json:
+            _print_json(comparison_data(found))
+        else:
+            show_comparison(found, _console())
+
+
+@app.command()
+def gate(
+    run: Run,
+    baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
+    minimum: Annotated[
+        list[str] | None, typer.Option(help="A floor, as METRIC=NUMBER; repeat it for more.")
+    ] = None,
+    max_drop: Annotated[
+        list[str] | None, typer.Option(help="How far a mean may fall, as METRIC=NUMBER.")
+    ] = None,
+    min_coverage: Annotated[float, typer.Option(help="The least share of scored samples.")] = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Exit with 1 if a run is too bad: for continuous integration.
+
+    Fails only on a drop that is significant, on a floor that the interval excludes, and on too
+    little coverage. Example: ctxeval gate run.jsonl --baseline main.jsonl --minimum ndcg@10=0.6
+    """
+    with _errors():
+        from ctxeval.evaluation.gate import as_table, check
+
+        checks = check(
+            ctxeval.Evaluation.load(run, keep=False),
+            None if baseline is None else ctxeval.Evaluation.load(baseline, keep=False),
+            minimum=_numbers("--minimum", minimum),
+            max_drop=_numbers("--max-drop", max_drop),
+            min_coverage=min_coverage,
+        )
+        if as_json:
+            _print_json([one._asdict() for one in checks])
+        else:
+            print(as_table(checks))
+        if not all(one.passed for one in checks):
+            raise typer.Exit(1)
+
+
+def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
+    numbers = {}
+    for item in given or []:
+        name, _, number = item.rpartition("=")
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise InvalidArgumentError(f"{option}: {item!r} is not METRIC=NUMBER: ndcg@10=0.6")
+    return numbers

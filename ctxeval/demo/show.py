@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ctxeval.demo.run import METRICS, Demo
-from ctxeval.evaluation.statistics import Interval
 from ctxeval.record.query import QueryRecord
+from ctxeval.report.terminal import clean, ends, table
 
 NEXT = """\
 Capture your own application, with a list of questions and the ids that should be
@@ -43,20 +41,18 @@ def show(demo: Demo, console: Console) -> None:
             f"{len(demo.left_out)} more were left out, since this Python's reference words their "
             f"answer in another way: {topics}"
         )
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in ("metric", "mean", "95 % interval", "scored", "beginner", "reference"):
-        table.add_column(heading, no_wrap=True)
+    found = table("metric", "mean", "95 % interval", "scored", "beginner", "reference")
     for metric in METRICS:
         whole = demo.interval(metric)
         styles = [demo.interval(metric, style).mean for style in ("beginner", "reference")]
-        table.add_row(
+        found.add_row(
             metric,
             f"{whole.mean:.3f}",
-            _ends(whole),
+            ends(whole),
             f"{whole.n}/{n}",
             *(f"{mean:.3f}" for mean in styles),
         )
-    console.print(table)
+    console.print(found)
     console.print(
         "beginner: asked in everyday words; reference: asked in the reference's own terms. "
         "Intervals: Wilson where all scores are 0 or 1, else BCa. The questions were written for "
@@ -68,12 +64,6 @@ def show(demo: Demo, console: Console) -> None:
     console.print()
     console.rule("Next")
     console.print(NEXT, markup=False, highlight=False, soft_wrap=True)
-
-
-def _ends(interval: Interval) -> str:
-    if interval.low is None or interval.high is None:
-        return interval.method
-    return f"{interval.low:.3f}–{interval.high:.3f}"
 
 
 def _show_query(record: QueryRecord, console: Console) -> None:
@@ -90,7 +80,7 @@ def _show_query(record: QueryRecord, console: Console) -> None:
         console.print(f"    found late:        {escape(ranks)}")
     console.print("    retrieved instead:")
     for chunk in chunks[:3]:
-        line = f"      {chunk.rank + 1:2}. {chunk.id:20} {' '.join(chunk.text.split())}"
+        line = f"      {chunk.rank + 1:2}. {chunk.id:20} {clean(chunk.text)}"
         console.print(line, markup=False, no_wrap=True, overflow="ellipsis", highlight=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import NamedTuple
 
 from ctxeval.errors import CtxEvalError, InvalidArgumentError, near
@@ -31,8 +32,8 @@ class Check(NamedTuple):
 
 
 def gate(
-    candidate: Evaluation,
-    baseline: Evaluation | None = None,
+    candidate: Evaluation | str | PathLike[str],
+    baseline: Evaluation | str | PathLike[str] | None = None,
     *,
     minimum: Mapping[str, float] | None = None,
     max_drop: Mapping[str, float] | None = None,
@@ -41,8 +42,8 @@ def gate(
     """Let an evaluation pass, or raise.
 
     Args:
-        candidate: What is to pass.
-        baseline: What it is compared with.
+        candidate: What is to pass, or the file that it was saved to.
+        baseline: What it is compared with, likewise.
         minimum: Floors by metric. One fails where the interval of the mean lies wholly below
             it (where there is no interval: the mean).
         max_drop: How far a metric's mean may fall below the baseline's. It fails where it
@@ -58,6 +59,31 @@ def gate(
         GateFailure: Something failed.
         InvalidArgumentError: A metric is unknown, or `max_drop` has no baseline.
     """
+    checks = check(
+        _loaded(candidate),
+        None if baseline is None else _loaded(baseline),
+        minimum=minimum,
+        max_drop=max_drop,
+        min_coverage=min_coverage,
+    )
+    if not all(one.passed for one in checks):
+        raise GateFailure(as_table(checks))
+    return checks
+
+
+def _loaded(evaluation: Evaluation | str | PathLike[str]) -> Evaluation:
+    return evaluation if isinstance(evaluation, Evaluation) else Evaluation.load(evaluation)
+
+
+def check(
+    candidate: Evaluation,
+    baseline: Evaluation | None = None,
+    *,
+    minimum: Mapping[str, float] | None = None,
+    max_drop: Mapping[str, float] | None = None,
+    min_coverage: float = 0.95,
+) -> list[Check]:
+    """Look at an evaluation without raising where something failed; see `gate`."""
     summaries = {one.metric: one for one in candidate.summary()}
     for name in (*(minimum or {}), *(max_drop or {})):
         if name not in summaries:
@@ -68,8 +94,6 @@ def gate(
     checks += [_floor(summaries[name], floor) for name, floor in (minimum or {}).items()]
     if baseline is not None:
         checks += _drops(baseline, candidate, max_drop or {})
-    if not all(check.passed for check in checks):
-        raise GateFailure(as_table(checks))
     return checks
 
 

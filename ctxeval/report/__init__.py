@@ -1,0 +1,1 @@
+"""Show what an evaluation found."""

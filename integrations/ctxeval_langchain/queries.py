@@ -1,0 +1,151 @@
+"""What is known of a query while it is under way, until its record is made.
+
+Runs go by their ids as integers: a UUID is hashed by Python code at every look-up.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+from weakref import ref
+
+_order = itertools.count()
+
+
+class RetrieverRun:
+    """A retriever's run as its events tell it.
+
+    Attributes:
+        query: What it was asked.
+        name: Its name.
+        around: The retrieval that it ran inside of without being told so, if any.
+        held: Gives the run's id as long as its caller holds it, who alone can tell its end.
+        started: When it began, on the performance clock.
+        seconds: How long it took; None while it is open.
+        copies: What it returned, copied.
+        error: What went wrong; "" where nothing did.
+    """
+
+    __slots__ = ("around", "copies", "error", "held", "name", "query", "seconds", "started")
+
+    def __init__(self, run_id: UUID, query: Any, name: str, around: int | None) -> None:
+        """Begin."""
+        self.query = query
+        self.name = name
+        self.around = around
+        self.held = ref(run_id)
+        self.started = time.perf_counter()
+        self.seconds: float | None = None
+        self.copies: Any = ()
+        self.error = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Can the code that runs now be inside of it? Not if it was cancelled: nothing tells."""
+        return self.seconds is None and self.held() is not None
+
+
+class Failure(NamedTuple):
+    """Why a run failed, without the error itself, which keeps the application's frames alive.
+
+    Attributes:
+        kind: The error's class.
+        text: The error in words.
+        identity: The same number for the same error, wherever it went through.
+    """
+
+    kind: type[BaseException]
+    text: str
+    identity: int
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Note an error."""
+        try:
+            text = f"{type(error).__name__}: {error}"
+        except Exception:  # it can't even say what it is
+            text = type(error).__name__
+        return cls(type(error), text, id(error))
+
+    def is_a(self, *names: str) -> bool:
+        """Is it of one of these classes? By name, since their package may not be installed."""
+        return any(one.__name__ in names for one in self.kind.__mro__)
+
+
+class Query:
+    """A root run and everything below it that matters.
+
+    Attributes:
+        root_id: The root's run id.
+        order: Its place in the order of asking.
+        name: The root's name.
+        input: The root's input.
+        metadata: The root's metadata.
+        chain: Is the root a chain, so that its output may be an answer?
+        started: When it began.
+        ended: When it ended.
+        parents: The parent of each run below the root.
+        open: The runs that have not ended.
+        retrievals: The retriever runs, in order of starting.
+        failed: The runs that failed.
+        prompts: What the models were shown, where that is captured.
+        output: The root's output.
+    """
+
+    __slots__ = (
+        "chain",
+        "ended",
+        "failed",
+        "input",
+        "metadata",
+        "name",
+        "open",
+        "order",
+        "output",
+        "parents",
+        "prompts",
+        "retrievals",
+        "root_id",
+        "started",
+    )
+
+    def __init__(
+        self, root_id: int, name: str | None, input: Any, metadata: Mapping[str, Any], chain: bool
+    ) -> None:
+        """Begin."""
+        self.root_id = root_id
+        self.order = next(_order)
+        self.name = name
+        self.input = input
+        self.metadata = metadata
+        self.chain = chain
+        self.started = self.ended = time.time()
+        self.parents: dict[int, int] = {}
+        self.open = {root_id}
+        self.retrievals: dict[int, RetrieverRun] = {}
+        self.failed: Mapping[int, Failure] = _NONE
+        self.prompts: tuple[Any, ...] = ()
+        self.output: Any = None
+
+    @property
+    def spread(self) -> bool:
+        """Is the root a `.map()`, so that each run right below it is a query of its own?"""
+        return self.name is not None and self.name.startswith("RunnableEach")
+
+    @property
+    def interrupted(self) -> bool:
+        """Did a graph stop to ask its user?"""
+        return any(failure.is_a("GraphInterrupt") for failure in self.failed.values())
+
+    def ancestors(self, run_id: int) -> Iterator[int]:
+        """Go from a run to the root."""
+        parent = self.parents.get(run_id)
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
+
+
+_NONE: Mapping[int, Failure] = {}
