@@ -16,6 +16,7 @@ from ctxeval.errors import (
     MissingFieldError,
     NotScoredError,
     QuotaError,
+    StoreError,
 )
 from ctxeval.judges.ids import IdJudge
 from ctxeval.judges.spans import SpanJudge
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from ctxeval.llm.factory import llm_factory
     from ctxeval.llm.protocol import LLM, Completion
     from ctxeval.scoring import ascore, score
+    from ctxeval.store.store import Store
 
 __version__ = "0.1.0"
 
@@ -79,6 +81,7 @@ _LAZY = {
     "llm_factory": "ctxeval.llm.factory",
     "LLM": "ctxeval.llm.protocol",
     "Completion": "ctxeval.llm.protocol",
+    "Store": "ctxeval.store.store",
     "ascore": "ctxeval.scoring",
     "score": "ctxeval.scoring",
 }
@@ -132,6 +135,8 @@ __all__ = [
     "SpanPrecision",
     "SpanPrecisionOmega",
     "SpanRecall",
+    "Store",
+    "StoreError",
     "TextJudge",
     "Usage",
     "Verdict",

@@ -6,6 +6,7 @@
     ├── MissingFieldError        a metric needs a field that is None   (also a ValueError)
     ├── NotScoredError           a number asked of a result without one (also a ValueError)
     ├── MissingExtraError        an optional package is not installed  (also an ImportError)
+    ├── StoreError               the store could not be opened, read or written
     └── JudgeError               the language model gave no reply
         ├── AuthenticationError  no key, or a key that is refused
         ├── QuotaError           the account has no credit left
@@ -58,6 +59,10 @@ def _rebuild_missing_extra(message: str, name: str | None) -> MissingExtraError:
     error = MissingExtraError.__new__(MissingExtraError, message)
     ImportError.__init__(error, message, name=name)
     return error
+
+
+class StoreError(CtxEvalError):
+    """The store could not be opened, read or written; the message says where and what to do."""
 
 
 class JudgeError(CtxEvalError):

@@ -97,8 +97,10 @@ def _whole(value: object) -> int | None:
     """Give a whole number, of whatever type, as int; None for anything else."""
     if isinstance(value, Integral):
         return int(value)
-    is_float = isinstance(value, Real) and not isinstance(value, Rational)
-    return int(float(value)) if is_float and float(value).is_integer() else None
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        number = float(value)
+        return int(number) if number.is_integer() else None
+    return None
 
 
 def _is_nan_or_infinite(value: object) -> bool:
@@ -368,7 +370,7 @@ def _explain(error: ValidationError, known: Iterable[str]) -> str:
             meant = _SYNONYMS.get(field.casefold(), field)
             clauses.append(f"unknown field {field!r}: {near(meant, known)}")
         elif found["type"] == "value_error":
-            *index, message = found["ctx"]["error"].args
+            *index, message = found.get("ctx", {})["error"].args
             clauses.append(f"{field}{''.join(index)}: {message}")
         else:
             clauses.append(f"{field}: {found['msg']}, not {short(found['input'])}")

@@ -179,6 +179,7 @@ class OpenAIServer:
     Args:
         llm: Whose rules answer.
         latency: Seconds before every answer.
+        together: Answers wait until so many requests have been under way at once.
         faults: How often each kind of `FAULTS` occurs, as a share of the answers.
         max_faults_per_body: How often the same messages meet a fault at most.
         accepts: Which response formats and parameters it takes; others get a 400.
@@ -206,6 +207,7 @@ class OpenAIServer:
         llm: ScriptedLLM | None = None,
         *,
         latency: float = 0.0,
+        together: int = 0,
         faults: Mapping[str, float] | None = None,
         max_faults_per_body: int | None = None,
         accepts: Collection[str] = EVERYTHING,
@@ -216,6 +218,7 @@ class OpenAIServer:
     ) -> None:
         self.llm = llm or ScriptedLLM()
         self.latency = latency
+        self.together = together
         self.faults = dict(faults or {})
         self.max_faults_per_body = max_faults_per_body
         self.accepts = accepts
@@ -265,6 +268,7 @@ class OpenAIServer:
     def _serve(self, started: threading.Event) -> None:
         async def serve() -> None:
             self._stop = asyncio.Event()
+            self._more = asyncio.Event()
             server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
             self.root = f"http://127.0.0.1:{self.port}"
@@ -388,12 +392,16 @@ class _Connection(asyncio.Protocol):
         server = self._server
         server.in_flight += 1
         server.max_in_flight = max(server.max_in_flight, server.in_flight)
+        server._more.set()
         try:
             try:
                 reply = server.answer(path, headers, body)
             except Exception as error:  # raised where the server is closed, in the test itself
                 server.failure = error
                 reply = Reply(reset=True)
+            while server.max_in_flight < server.together:
+                server._more.clear()
+                await server._more.wait()
             if delay := server.latency + reply.delay:
                 await asyncio.sleep(delay)
             self._task = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future
@@ -20,13 +19,15 @@ from ctxeval.evaluation.rows import Row, write_run
 from ctxeval.judges.asking import CONCURRENCY
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
-from ctxeval.record.reading import read_samples
+from ctxeval.record.reading import rows_of
 from ctxeval.sample import Sample
 from ctxeval.scoring import Results, begin_all
 
 if TYPE_CHECKING:
     from ctxeval.judges.cells import CellCache
     from ctxeval.llm.protocol import LLM
+
+Window = deque[tuple[Sample, Future[Results]]]
 
 BATCH = 256
 """How many samples are under way: enough to keep a model's calls coming."""
@@ -74,9 +75,7 @@ def evaluate(
         >>> evaluation.values("id_based_context_recall")
         {'7c2a1b56ad39a3b0': 0.5}
     """
-    return _evaluate(
-        samples, metrics, llm, concurrency, store, progress, output, on_bad, threading.Event()
-    )
+    return _evaluate(samples, metrics, llm, concurrency, store, progress, output, on_bad, Window())
 
 
 async def aevaluate(
@@ -91,13 +90,13 @@ async def aevaluate(
     on_bad: Callable[[InvalidSampleError], None] | None = None,
 ) -> Evaluation:
     """Score many samples from asynchronous code; see `evaluate`."""
-    stop = threading.Event()
+    window = Window()
     try:
         return await asyncio.to_thread(
-            _evaluate, samples, metrics, llm, concurrency, store, progress, output, on_bad, stop
+            _evaluate, samples, metrics, llm, concurrency, store, progress, output, on_bad, window
         )
     except asyncio.CancelledError:
-        stop.set()
+        _cancel(window)
         raise
 
 
@@ -110,7 +109,7 @@ def _evaluate(
     progress: bool | None,
     output: str | PathLike[str] | None,
     on_bad: Callable[[InvalidSampleError], None] | None,
-    stop: threading.Event,
+    window: Window,
 ) -> Evaluation:
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
@@ -118,7 +117,7 @@ def _evaluate(
     if store is not None:
         chosen = chosen.with_cache(store)
     bar = progress_bar(progress, len(samples) if isinstance(samples, Sized) else None)
-    rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, stop))
+    rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, window))
     if output is None:
         return Evaluation(rows)
     path = Path(output)
@@ -126,29 +125,33 @@ def _evaluate(
 
 
 def _rows(
-    samples: Iterator[Sample], metrics: MetricSet, concurrency: int, stop: threading.Event
+    samples: Iterator[Sample], metrics: MetricSet, concurrency: int, window: Window
 ) -> Iterator[Row]:
     """Keep a window of samples under way, and give their rows in order."""
     context = copy_context()
     context.run(CONCURRENCY.set, concurrency)
-    window: deque[tuple[Sample, Future[Results]]] = deque()
     try:
         while batch := list(islice(samples, BATCH)):
             window.extend(zip(batch, context.run(begin_all, batch, metrics), strict=True))
             while len(window) > BATCH:
-                yield _row(*window.popleft(), stop)
+                yield _first(window)
         while window:
-            yield _row(*window.popleft(), stop)
+            yield _first(window)
     finally:
-        for _, future in window:
-            future.cancel()
+        _cancel(window)
 
 
-def _row(sample: Sample, future: Future[Results], stop: threading.Event) -> Row:
-    if stop.is_set():
+def _first(window: Window) -> Row:
+    """Wait for the first of the window; it stays in there meanwhile, to be cancelled with it."""
+    sample, future = window[0]
+    row = Row(sample.key, sample, future.result())
+    window.popleft()
+    return row
+
+
+def _cancel(window: Window) -> None:
+    for _, future in list(window):
         future.cancel()
-        raise asyncio.CancelledError
-    return Row(sample.key, sample, future.result())
 
 
 def _samples(source: Any, on_bad: Callable[[InvalidSampleError], None] | None) -> Iterator[Sample]:
@@ -157,4 +160,12 @@ def _samples(source: Any, on_bad: Callable[[InvalidSampleError], None] | None) -
         items = list(source) if isinstance(source, Sequence) else source
         if isinstance(items, list) and any(isinstance(item, QueryRecord) for item in items):
             source = [item.sample() if isinstance(item, QueryRecord) else item for item in items]
-    return read_samples(source)
+    for row in rows_of(source, "samples"):
+        try:
+            sample = row.sample()
+        except InvalidSampleError as error:
+            if on_bad is None:
+                raise
+            on_bad(error)
+        else:
+            yield sample

@@ -81,7 +81,7 @@ def mean_interval(
     if set(values) <= {0.0, 1.0}:
         wilson = stats.binomtest(int(sum(values)), n).proportion_ci(confidence, method="wilson")
         return Interval(mean, float(wilson.low), float(wilson.high), "Wilson", n)
-    if len(set(values)) == 1:
+    if max(values) - min(values) < 1e-12:  # equal but for rounding
         return Interval(mean, None, None, "not estimable", n)
     bca = stats.bootstrap(
         (list(values),),
@@ -160,16 +160,18 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
     if not changed:
         return Difference(interval, 1.0, None)
     exact = 2 ** len(changed) if len(changed) <= EXACT else 0
-    p = stats.permutation_test(
-        (changed,),
-        np.sum,
-        permutation_type="samples",
-        alternative="two-sided",
-        n_resamples=max(FLIPS, exact),
-        rng=SEED,
-    ).pvalue
+    p = 1.0  # of a single pair that differs, either sign is as good
+    if len(changed) > 1:
+        p = stats.permutation_test(
+            (changed,),
+            np.sum,
+            permutation_type="samples",
+            alternative="two-sided",
+            n_resamples=max(FLIPS, exact),
+            rng=SEED,
+        ).pvalue
     n = len(differences)
-    spread = float(np.std(differences, ddof=1)) if n > 1 else 0.0
+    spread = float(np.std(differences, ddof=1)) if interval.low is not None else 0.0
     needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
     return Difference(interval, float(p), needed * spread / sqrt(n) if spread else None)
 
@@ -181,7 +183,7 @@ def _difference_interval(differences: Sequence[float], confidence: float) -> Int
     if n == 0:
         raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")
     mean = sum(differences) / n
-    if len(set(differences)) == 1:
+    if max(differences) - min(differences) < 1e-12:  # equal but for rounding
         return Interval(mean, None, None, "not estimable", n)
     bca = stats.bootstrap(
         (list(differences),),

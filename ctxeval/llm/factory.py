@@ -76,12 +76,11 @@ def llm_factory(
     owns_client = True
     if client is None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
-        secret = api_key or os.environ.get("OPENAI_API_KEY")
+        secret = api_key or os.environ.get("OPENAI_API_KEY") or None
         make = _own_client(address, secret, timeout)
     else:
         if callable(client) and not hasattr(client, "chat"):
-            make, client = client, client()  # one to look at: which endpoint is it?
-            _checked_client(client)
+            make, client = _from_factory(client)
         else:
             make, owns_client = _users_client(client)
         address = base_url or str(getattr(client, "base_url", "") or type(client).__name__)
@@ -124,15 +123,28 @@ def _users_client(client: Any) -> tuple[Callable[[], Any], bool]:
     copied = type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
 
     def adopt() -> Any:
-        options: dict[str, Any] = {"max_retries": 0}  # the retries are ours
-        if copied:
-            import openai
+        if not copied:
+            return _without_retries(client)
+        import openai
 
-            options["http_client"] = openai.DefaultAsyncHttpxClient(timeout=client.timeout)
-        with_options = getattr(client, "with_options", None)
-        return client if with_options is None else with_options(**options)
+        return _without_retries(
+            client, http_client=openai.DefaultAsyncHttpxClient(timeout=client.timeout)
+        )
 
     return adopt, copied
+
+
+def _from_factory(factory: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
+    """Say how to make the client to call, and make one to look at: which endpoint is it?"""
+    client = factory()
+    _checked_client(client)
+    return lambda: _without_retries(factory()), client
+
+
+def _without_retries(client: Any, **options: Any) -> Any:
+    """Copy an SDK's client so that it tries once: the retries are ours."""
+    with_options = getattr(client, "with_options", None)
+    return client if with_options is None else with_options(max_retries=0, **options)
 
 
 def _checked_client(client: Any) -> None:

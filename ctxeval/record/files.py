@@ -68,8 +68,11 @@ def _lines(path: Path) -> Iterator[str]:
 def _jsonl(path: Path) -> Iterator[Row]:
     for number, line in enumerate(_lines(path), start=1):
         if line.strip():
-            remedy = "write one JSON object per line"
-            yield _row(f"{path}, line {number}", _parsed(line.rstrip(), path, number, remedy))
+            place, remedy = f"{path}, line {number}", "write one JSON object per line"
+            try:
+                yield _row(place, _parsed(line.rstrip(), path, number, remedy))
+            except InvalidSampleError as error:  # the lines behind it may be good
+                yield Row(place, error)
 
 
 def _json(path: Path) -> Iterator[Row]:
@@ -117,10 +120,12 @@ def _csv(path: Path) -> Iterator[Row]:
                 names = columns(cells, header)
                 continue
             if len(cells) != len(names):
-                raise InvalidSampleError(
+                told = (
                     f"{place}: {len(cells)} cells for {len(names)} columns: put a cell that holds "
                     'a comma, a quote or a line break into quotes: "[""a"", ""b""]"'
                 )
+                yield Row(place, InvalidSampleError(told))
+                continue
             yield Row(place, {n: c or None for n, c in zip(names, cells, strict=True)}, header)
     except csv.Error as error:
         raise InvalidSampleError(

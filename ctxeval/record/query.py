@@ -40,6 +40,15 @@ class Chunk:
     span: Span | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        return {**_fields(self), "span": self.span and self.span.model_dump()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
+        """Read what `to_dict` wrote, also after a way through JSON."""
+        return cls(**{**data, "span": data["span"] and Span(**data["span"])})
+
 
 def text_id(text: str) -> str:
     """Name a chunk by its text, where it has no id of its own."""
@@ -76,6 +85,17 @@ class Retrieval:
     def outermost(self) -> bool:
         """Did it run inside of no other retrieval?"""
         return self.parent is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        chunks = [chunk.to_dict() for chunk in self.chunks]
+        return {**_fields(self), "chunks": chunks, "scores": _scores_to_dict(self.scores)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Retrieval:
+        """Read what `to_dict` wrote, also after a way through JSON."""
+        chunks = tuple(Chunk.from_dict(chunk) for chunk in data["chunks"])
+        return cls(**{**data, "chunks": chunks, "scores": _scores_from_dict(data["scores"])})
 
 
 @dataclass(slots=True)
@@ -195,3 +215,40 @@ class QueryRecord:
             A sample to put among the references.
         """
         return Sample(user_input=self.question, reference_context_ids=relevant_ids)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        return {
+            **_fields(self),
+            "retrievals": [one.to_dict() for one in self.retrievals],
+            "scores": _scores_to_dict(self.scores),
+            "pending": sorted(self.pending),
+            "started": self.started and self.started.isoformat(),
+            "ended": self.ended and self.ended.isoformat(),
+            "reference": self.reference and self.reference.model_dump(exclude_none=True),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> QueryRecord:
+        """Read what `to_dict` wrote, also after a way through JSON."""
+        read = {
+            "retrievals": [Retrieval.from_dict(one) for one in data["retrievals"]],
+            "scores": _scores_from_dict(data["scores"]),
+            "pending": frozenset(data["pending"]),
+            "started": data["started"] and datetime.fromisoformat(data["started"]),
+            "ended": data["ended"] and datetime.fromisoformat(data["ended"]),
+            "reference": data["reference"] and Sample(**data["reference"]),
+        }
+        return cls(**{**data, **read})
+
+
+def _fields(one: Chunk | Retrieval | QueryRecord) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in one.__slots__}
+
+
+def _scores_to_dict(scores: Mapping[str, MetricResult]) -> dict[str, Any]:
+    return {name: result.to_dict() for name, result in scores.items()}
+
+
+def _scores_from_dict(scores: Mapping[str, Any]) -> dict[str, MetricResult]:
+    return {name: MetricResult.from_dict(result) for name, result in scores.items()}

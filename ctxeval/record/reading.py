@@ -81,7 +81,7 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
     if hasattr(source, "to_batches"):
         return arrow_rows(source.to_batches(), source.column_names, name)
     items = getattr(source, "samples", source)
-    if isinstance(items, (str, Mapping, Sample)) or not isinstance(items, Iterable):
+    if isinstance(items, (Mapping, Sample)) or not isinstance(items, Iterable):
         raise InvalidArgumentError(
             f"{name}: {short(source)} is no list: give a list of samples, a table, or a path"
         )

@@ -43,12 +43,12 @@ class Row(NamedTuple):
 
     Attributes:
         place: Where the row stands, for messages: "references.csv, line 7".
-        fields: The values by name, or the sample itself.
+        fields: The values by name, or the sample itself, or why there is none.
         header: Where the names stand, if the source names them once for all rows.
     """
 
     place: str
-    fields: Mapping[str, Any] | Sample
+    fields: Mapping[str, Any] | Sample | InvalidSampleError
     header: str = ""
 
     def sample(self, metadata_columns: Collection[str] = ()) -> Sample:
@@ -65,6 +65,8 @@ class Row(NamedTuple):
         """
         if isinstance(self.fields, Sample):
             return self.fields
+        if isinstance(self.fields, InvalidSampleError):
+            raise self.fields
         if isinstance(metadata_columns, str):
             metadata_columns = (metadata_columns,)
         known: dict[str, Any] = {}

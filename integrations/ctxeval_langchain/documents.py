@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,6 +14,9 @@ Copy = tuple[str | None, str, Mapping[str, Any]]
 """Id, text and metadata of a document, as they were when the retriever ended."""
 
 IdKey = str | Callable[[Document], Any] | None
+
+TEXT_HASH = "text_hash"
+"""The `id_source` of an id that is only a hash of the text."""
 
 ID_KEYS = ("chunk_id", "_id", "id", "pk", "uuid", "result_id", "doc_id", "document_id")
 """Where vector stores that leave `Document.id` empty keep the id."""
@@ -34,19 +37,25 @@ def snapshot(documents: Any) -> list[Copy] | None:
     """Copy what a retriever returned, so that later changes don't reach it.
 
     Returns:
-        The copies; None for a generator, since looking into it would empty it for the
-        chain.
+        The copies; None where it is no list: `unreadable` says why.
     """
-    if documents is None:
-        return []
     if not isinstance(documents, (list, tuple)):
-        return None
+        if isinstance(documents, (str, bytes)) or not isinstance(documents, Sequence):
+            return None
+        documents = list(documents)
     return [
         (one.id, one.page_content, one.metadata.copy())
         if type(one) is Document
         else _copy_of_another(one)
         for one in documents
     ]
+
+
+def unreadable(documents: Any) -> str:
+    """Say why nothing is known of what a retriever returned."""
+    if isinstance(documents, Iterator):
+        return "it returned an iterator, which only the chain may read: let it return a list"
+    return f"it returned {type(documents).__name__}: let it return a list of documents"
 
 
 def _copy_of_another(item: Any) -> Copy:
@@ -100,21 +109,21 @@ def _identify(
             return str(own), "id_key"
     elif id_key is not None and _is_id(metadata.get(id_key)):
         return str(metadata[id_key]), f"metadata:{id_key}"
-    if id:
+    if _is_id(id):
         return str(id), "document_id"
     if text in known:
         return known[text]
     for key in ID_KEYS:
         if _is_id(metadata.get(key)):
             return str(metadata[key]), f"metadata:{key}"
-    return text_id(text), "text_hash"
+    return text_id(text), TEXT_HASH
 
 
 def _is_id(value: Any) -> bool:
-    """Could this identify a chunk? Not what is empty, nor what holds other things."""
-    return (
-        value is not None and not isinstance(value, (bool, dict, list, tuple, set)) and value != ""
-    )
+    """Could this identify a chunk? Not what is empty or no number, nor what holds other things."""
+    if value is None or value == "" or isinstance(value, (bool, dict, list, tuple, set)):
+        return False
+    return not (isinstance(value, float) and math.isnan(value))
 
 
 def _score(metadata: Mapping[str, Any]) -> float | None:

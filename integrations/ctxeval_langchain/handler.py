@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from ctxeval import QueryRecord, Recorder
-from ctxeval_langchain.documents import snapshot
-from ctxeval_langchain.records import Reader, interrupted
-from ctxeval_langchain.runs import OpenQueries, Query
+from ctxeval import InvalidArgumentError, QueryRecord, Recorder
+from ctxeval_langchain.documents import snapshot, unreadable
+from ctxeval_langchain.interrupts import Interrupted
+from ctxeval_langchain.queries import Query
+from ctxeval_langchain.records import Reader
+from ctxeval_langchain.runs import OpenQueries
 
 logger = logging.getLogger("ctxeval")
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-MAX_INTERRUPTED = 1000
-"""How many interrupted graphs are remembered until they are resumed."""
 
 
 def _hook(method: F) -> F:
@@ -32,8 +31,7 @@ def _hook(method: F) -> F:
         try:
             method(self, *args, **kwargs)
         except Exception as error:
-            self.errors[type(error).__name__] += 1
-            logger.debug("ctxeval: a hook failed", exc_info=True)
+            self._count(error)
             if self.raise_error:
                 raise
 
@@ -78,25 +76,30 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             raise TypeError(
                 f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
             )
+        if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
+            raise InvalidArgumentError(f"max_open: {max_open!r} is no number of queries: give 1000")
+        if not open_seconds > 0:
+            raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
         self.recorder = Recorder(**options) if recorder is None else recorder
         self.errors: Counter[str] = Counter()
         self.run_inline = inline
+        self._capture_prompts = self.recorder.capture_prompts
         self._reader = Reader(
             self.recorder.question_key, self.recorder.answer_key, self.recorder.id_key
         )
         self._open = OpenQueries(max_open, open_seconds, query_run_name)
-        self._interrupted: OrderedDict[str, Query] = OrderedDict()
+        self._interrupted = Interrupted()
 
     # Models' starts and ends tell whether an answer is complete; their tokens are left aside.
     @property
     def ignore_llm(self) -> bool:
         """Not inline, a model's every token would cost a change of thread."""
-        return not self.run_inline
+        return not (self.run_inline or self._capture_prompts)
 
     @property
     def ignore_chat_model(self) -> bool:
         """See `ignore_llm`."""
-        return not self.run_inline
+        return self.ignore_llm
 
     @property
     def ignore_retry(self) -> bool:
@@ -141,21 +144,21 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note the run; a root's input holds the question."""
-        self._start(run_id, parent_run_id, inputs, metadata, name)
+        self._give_up(self._open.start(run_id, parent_run_id, inputs, metadata, name))
 
     @_hook
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
         """Note the end; a root's output holds the answer, and `inputs` what a stream was asked."""
-        self._finish(self._open.end(run_id.int, output=outputs, late_input=inputs))
+        self._finish(self._open.end(run_id, output=outputs, late_input=inputs))
 
     @_hook
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
         """Note the failure: retrievals below it don't count, unless it is the root."""
-        self._finish(self._open.end(run_id.int, error=error, late_input=inputs))
+        self._finish(self._open.end(run_id, error=error, late_input=inputs))
 
     @_hook
     def on_tool_start(
@@ -166,21 +169,23 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: Mapping[str, Any] | None = None,
+        inputs: Any = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
         """Note the run, so that retrievals below it find their root."""
-        self._start(run_id, parent_run_id, input_str, metadata, name)
+        asked = inputs or input_str
+        self._give_up(self._open.start(run_id, parent_run_id, asked, metadata, name))
 
     @_hook
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the end."""
-        self._finish(self._open.end(run_id.int, output=output))
+        self._finish(self._open.end(run_id, output=output))
 
     @_hook
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the failure."""
-        self._finish(self._open.end(run_id.int, error=error))
+        self._finish(self._open.end(run_id, error=error))
 
     @_hook
     def on_retriever_start(
@@ -195,20 +200,27 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note the retrieval's query and name, which its end does not tell."""
-        self._start(run_id, parent_run_id, query, metadata, name, chain=False)
-        self._open.start_retrieval(run_id.int, query, name or "retriever")
+        self._give_up(
+            self._open.start(run_id, parent_run_id, query, metadata, name, retrieves=True)
+        )
 
     @_hook
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Copy the documents."""
-        self._open.end_retrieval(run_id.int, snapshot(documents))
-        self._finish(self._open.end(run_id.int, output=True))
+        copies, problem = None, ""
+        try:
+            copies = snapshot(documents)
+        except Exception as error:
+            self._count(error)
+            problem = f"what it returned could not be read: {error}"
+        if copies is None and not problem:
+            problem = unreadable(documents)
+        self._finish(self._open.end_retrieval(run_id, copies or (), problem))
 
     @_hook
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the failure."""
-        self._open.end_retrieval(run_id.int, (), f"{type(error).__name__}: {error}")
-        self._finish(self._open.end(run_id.int, error=error))
+        self._finish(self._open.end_retrieval(run_id, (), error=error))
 
     @_hook
     def on_llm_start(
@@ -222,11 +234,10 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note that a model began to answer."""
-        self._start(run_id, parent_run_id, prompts, metadata, None)
-        if self.recorder.capture_prompts:
-            self._open.see_prompt(run_id.int, prompts)
+        self._give_up(self._open.start(run_id, parent_run_id, prompts, metadata, None))
+        if self._capture_prompts:
+            self._open.see_prompt(run_id, prompts)
 
-    @_hook
     def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
         """Note that a chat model began to answer."""
         self.on_llm_start(serialized, messages, **kwargs)
@@ -234,58 +245,31 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
     @_hook
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a model has answered."""
-        self._finish(self._open.end(run_id.int))
+        self._finish(self._open.end(run_id))
 
     @_hook
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that a model failed."""
-        self._finish(self._open.end(run_id.int, error=error))
+        self._finish(self._open.end(run_id, error=error))
 
-    def _start(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        input: Any,
-        metadata: Mapping[str, Any] | None,
-        name: str | None,
-        *,
-        chain: bool = True,
-    ) -> None:
-        parent = None if parent_run_id is None else parent_run_id.int
-        given_up = self._open.start(run_id.int, parent, input, metadata, name, chain=chain)
-        if given_up:
-            self._give_up(given_up)
+    def _count(self, error: Exception) -> None:
+        self.errors[type(error).__name__] += 1
+        logger.debug("ctxeval: a hook failed", exc_info=error)
 
     def _finish(self, query: Query | None) -> None:
         if query is None:
             return
         thread = query.metadata.get("thread_id")
-        if thread is not None and type(query.input).__name__ == "Command":
-            query = self._resumed(query, str(thread))
-        if not query.retrievals:
-            return
-        if thread is not None and interrupted(query):
-            self._interrupted[str(thread)] = query
-            while len(self._interrupted) > MAX_INTERRUPTED:
-                self._interrupted.popitem(last=False)
-        reader = self._reader
-        self.recorder.submit(query.order, query.root_id, partial(reader.record, query))
+        if thread is not None and query.chain:
+            self._interrupted.join(query, str(thread))
+            if query.interrupted or self._reader.answer(query) is None:
+                self._interrupted.remember(query, str(thread))
+        if query.retrievals:
+            make = partial(self._reader.record, query)
+            self.recorder.submit(query.order, query.root_id, make)
 
-    def _resumed(self, query: Query, thread: str) -> Query:
-        """Join a resumed graph to the query that it was interrupted in: that is one question."""
-        before = self._interrupted.pop(thread, None)
-        if before is None:
-            return query
-        query.root_id, query.order, query.started = before.root_id, before.order, before.started
-        query.input = before.input
-        query.parents = {**before.parents, **query.parents}
-        query.retrievals = {**before.retrievals, **query.retrievals}
-        return query
-
-    def _give_up(self, queries: list[Query]) -> None:
-        reader = self._reader
+    def _give_up(self, queries: Sequence[Query]) -> None:
         for query in queries:
             if query.retrievals:
-                self.recorder.submit(
-                    query.order, query.root_id, partial(reader.record, query, abandoned=True)
-                )
+                make = partial(self._reader.record, query, abandoned=True)
+                self.recorder.submit(query.order, query.root_id, make)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 from langchain_core.tracers.context import register_configure_hook
 
@@ -27,7 +27,8 @@ class _Handlers:
             return None
         handler = self._of.get(recorder)
         if handler is None:
-            handler = self._of.setdefault(recorder, CtxEvalCallbackHandler(recorder))
+            # Held here as long as the recorder is, which it therefore must not hold itself.
+            handler = self._of.setdefault(recorder, CtxEvalCallbackHandler(proxy(recorder)))
         return handler
 
 

@@ -176,7 +176,8 @@ async def _in_thread(call: Callable[[], T]) -> T:
         except BaseException as error:
             future.set_exception(error)
 
-    # An empty context: whatever handlers and runs the application's knows are not in it.
+    # LangChain finds the handlers and the parent run of a call in its context: in an empty
+    # one there are none, and LangSmith's environment variables are overruled in `_untraced`.
     threading.Thread(target=Context().run, args=(work,), daemon=True).start()
     return await asyncio.wrap_future(future)
 
@@ -185,14 +186,14 @@ def _untraced(invoke: Callable[..., Any], said: Any) -> Any:
     from langsmith.run_helpers import tracing_context  # slow to import, and LangChain's own need
 
     with tracing_context(enabled=False):
-        return invoke(said, {"callbacks": []})
+        return invoke(said)
 
 
 async def _auntraced(ainvoke: Callable[..., Any], said: Any) -> Any:
     from langsmith.run_helpers import tracing_context
 
     with tracing_context(enabled=False):
-        return await ainvoke(said, {"callbacks": []})
+        return await ainvoke(said)
 
 
 def _message(reply: Any) -> BaseMessage:

@@ -85,10 +85,12 @@ class Query:
         input: The root's input.
         metadata: The root's metadata.
         chain: Is the root a chain, so that its output may be an answer?
+        one_of_many: Is the metadata that of a `.map()`, which says nothing of its questions?
         started: When it began.
         ended: When it ended.
         parents: The parent of each run below the root.
-        open: The runs that have not ended.
+        open: The runs that have not ended, as long as the query is under way.
+        unfinished: Were there such runs when it was over?
         retrievals: The retriever runs, in order of starting.
         failed: The runs that failed.
         prompts: What the models were shown, where that is captured.
@@ -102,6 +104,7 @@ class Query:
         "input",
         "metadata",
         "name",
+        "one_of_many",
         "open",
         "order",
         "output",
@@ -110,10 +113,17 @@ class Query:
         "retrievals",
         "root_id",
         "started",
+        "unfinished",
     )
 
     def __init__(
-        self, root_id: int, name: str | None, input: Any, metadata: Mapping[str, Any], chain: bool
+        self,
+        root_id: int,
+        name: str | None,
+        input: Any,
+        metadata: Mapping[str, Any],
+        chain: bool,
+        one_of_many: bool,
     ) -> None:
         """Begin."""
         self.root_id = root_id
@@ -122,9 +132,11 @@ class Query:
         self.input = input
         self.metadata = metadata
         self.chain = chain
+        self.one_of_many = one_of_many
         self.started = self.ended = time.time()
         self.parents: dict[int, int] = {}
         self.open = {root_id}
+        self.unfinished = True
         self.retrievals: dict[int, RetrieverRun] = {}
         self.failed: Mapping[int, Failure] = _NONE
         self.prompts: tuple[Any, ...] = ()

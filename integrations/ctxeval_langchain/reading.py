@@ -67,7 +67,10 @@ def _get(value: Any, key: str) -> Any:
 
 
 def _last_said(messages: Any, roles: Sequence[str]) -> str | None:
-    """Give the last message of one side, whichever way messages are written."""
+    """Give the last message of one side, whichever way messages are written.
+
+    What was said before the last question is no answer to it.
+    """
     if isinstance(messages, str):
         return messages if "user" in roles else None
     if isinstance(messages, BaseMessage) or (isinstance(messages, Mapping) and "role" in messages):
@@ -75,15 +78,27 @@ def _last_said(messages: Any, roles: Sequence[str]) -> str | None:
     if not isinstance(messages, (list, tuple)):
         return None
     for message in reversed(messages):
-        if isinstance(message, BaseMessage):
-            if message.type in roles and not getattr(message, "tool_calls", None):
-                return _text(message.content)
-        elif isinstance(message, Mapping):
-            if message.get("role") in roles and not message.get("tool_calls"):
-                return _text(message.get("content", ""))
-        elif isinstance(message, tuple) and len(message) == 2 and message[0] in roles:
-            return str(message[1])
+        role, content = _role_and_content(message)
+        if role in roles:
+            return _text(content)
+        if role in _HUMAN:
+            return None
     return None
+
+
+def _role_and_content(message: Any) -> tuple[str | None, Any]:
+    """Take a message apart; one that only calls tools says nothing."""
+    content: Any
+    if isinstance(message, BaseMessage):
+        role, content, calls = message.type, message.content, getattr(message, "tool_calls", None)
+    elif isinstance(message, Mapping):
+        role, content = message.get("role", message.get("type")), message.get("content")
+        calls = message.get("tool_calls")
+    elif isinstance(message, tuple) and len(message) == 2 and isinstance(message[0], str):
+        role, content, calls = message[0], message[1], None
+    else:
+        return None, None
+    return None if calls else role, content
 
 
 def _text(content: Any) -> str:
@@ -92,7 +107,9 @@ def _text(content: Any) -> str:
         return content
     blocks = content if isinstance(content, list) else []
     return "".join(
-        block if isinstance(block, str) else str(block.get("text", "")) for block in blocks
+        block if isinstance(block, str) else str(block.get("text") or "")
+        for block in blocks
+        if isinstance(block, (str, Mapping))
     )
 
 

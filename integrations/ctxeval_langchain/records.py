@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from ctxeval import Chunk, QueryRecord, QueryStatus, Retrieval
-from ctxeval_langchain.documents import IdKey, chunks_of
+from ctxeval_langchain.documents import TEXT_HASH, IdKey, chunks_of
 from ctxeval_langchain.prompts import prompt_stage
 from ctxeval_langchain.queries import Query, RetrieverRun
 from ctxeval_langchain.reading import answer_of, by_key, question_of
@@ -44,14 +44,14 @@ class Reader:
         retrievals = self._retrievals(query)
         prompt = prompt_stage(query, retrievals)
         first_text = next((run.query for run in query.retrievals.values()), "")
-        own = {key: value for key, value in query.metadata.items() if key.startswith("ctxeval")}
+        passed = {} if query.one_of_many else query.metadata
         return QueryRecord(
             id=str(UUID(int=query.root_id)),
             question=self._question(query) or str(first_text),
             answer=self.answer(query),
             status="abandoned" if abandoned else _status(query),
             retrievals=[*retrievals, prompt] if prompt else retrievals,
-            metadata=own,
+            metadata={key: value for key, value in passed.items() if key.startswith("ctxeval")},
             started=datetime.fromtimestamp(query.started, UTC),
             ended=datetime.fromtimestamp(query.ended, UTC),
         )
@@ -92,7 +92,7 @@ class Reader:
                 parent=None if outer_id is None else place[outer_id],
                 order=place[run_id],
                 latency=run.seconds or 0.0,
-                error=_error(run) or given_up[run_id],
+                error=_error(run) or ("" if query.root_id in query.failed else given_up[run_id]),
             )
         return [made[run_id] for run_id in counted]
 
@@ -120,7 +120,7 @@ def _status(query: Query) -> QueryStatus:
     at_root = query.failed.get(query.root_id)
     if at_root is not None:
         return "cancelled" if at_root.kind.__name__ in _CANCELLED else "error"
-    if query.open or (query.chain and query.output is None) or query.interrupted:
+    if query.unfinished or (query.chain and query.output is None) or query.interrupted:
         return "incomplete"
     return "ok"
 

@@ -38,6 +38,7 @@ class OpenQueries:
         self._unit_name = unit_name
         self._query_of: dict[int | None, Query] = {}
         self._roots: OrderedDict[int, Query] = OrderedDict()
+        self._next_expiry = 0.0
         self._late: OrderedDict[int, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -86,20 +87,17 @@ class OpenQueries:
                 if inner is not None and not self._is_unit(inner, metadata, name, retrieves):
                     parent, query, unit = nearest, inner, False
             if unit or query is None or parent is None:
-                own = metadata or {}
-                if query is not None and query.spread:  # its one id says nothing of its questions
-                    own = {key: value for key, value in own.items() if key != "ctxeval_id"}
-                query = Query(new, name, input, own, not retrieves)
+                one_of_many = query is not None and query.spread
+                query = Query(new, name, input, metadata or {}, not retrieves, one_of_many)
                 self._roots[new] = self._query_of[new] = query
-                given_up = self._expired(query.started)
+                if query.started >= self._next_expiry or len(self._roots) > self._max_open:
+                    given_up = self._expired(query.started)
             else:
                 query.parents[new] = parent
                 query.open.add(new)
                 self._query_of[new] = query
             if retrieves:
-                inside = _retrievals.get()
-                if inside:
-                    inside = tuple(one for one in inside if _is_under_way(one, query))
+                inside = [one for one in _retrievals.get() if _is_under_way(one, query)]
                 _retrievals.set((*inside, new))
                 around = inside[-1] if inside else None
                 query.retrievals[new] = RetrieverRun(run_id, input, name or "retriever", around)
@@ -140,8 +138,8 @@ class OpenQueries:
         expired = []
         while self._roots:
             oldest = next(iter(self._roots.values()))
-            too_many = len(self._roots) > self._max_open
-            if not too_many and now - oldest.started <= self._open_seconds:
+            self._next_expiry = oldest.started + self._open_seconds
+            if len(self._roots) <= self._max_open and now < self._next_expiry:
                 break
             expired.append(self._close(oldest))
         return expired
@@ -152,6 +150,8 @@ class OpenQueries:
             del self._query_of[run_id]
         if query.open:
             self._note_late(query.open)
+        query.unfinished = bool(query.open)
+        del query.open
         return query
 
     def _note_late(self, run_ids: Iterable[int]) -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import wraps
-from types import FrameType
 from typing import Any, TypeVar, cast
 
-from langchain_core.callbacks import (
-    AsyncCallbackManager,
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManager,
-    CallbackManagerForRetrieverRun,
-)
-from langchain_core.callbacks.manager import BaseRunManager
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore
+
+from ctxeval import InvalidArgumentError
 
 S = TypeVar("S", bound=VectorStore)
 
@@ -38,9 +32,11 @@ def traced_search(store: S) -> S:
 
     LangChain tells callbacks of retrievers, but not of `store.similarity_search(…)` in a
     function, a tool or a graph's node. Through the wrapper they are told, each search once:
-    what `as_retriever()` makes holds the bare store, and inside of another retriever's run
-    the search is a run below it. A document that came with a score is shown to callbacks as
-    a copy with `metadata["score"]`; results and errors are the store's own.
+    what `as_retriever()` makes holds the bare store. Give other retrievers the bare store as
+    well: LangChain keeps no note of a running retriever, so to other tracers than
+    `CtxEvalCallbackHandler` a search in one would look like a search beside it. A document
+    that came with a score is shown to callbacks as a copy with `metadata["score"]`; results
+    and errors are the store's own.
 
     Args:
         store: Any vector store. It stays as it is: only calls through the wrapper are seen.
@@ -49,7 +45,14 @@ def traced_search(store: S) -> S:
         The wrapper: `search`, `similarity_search`, `similarity_search_with_score`,
         `similarity_search_with_relevance_scores`, `max_marginal_relevance_search` and their
         asynchronous twins are seen, everything else is the store's.
+
+    Raises:
+        InvalidArgumentError: It is no vector store.
     """
+    if not isinstance(store, VectorStore):
+        raise InvalidArgumentError(
+            f"store: a {type(store).__name__} is no VectorStore: retrievers are seen anyway"
+        )
     return store if issubclass(type(store), _Traced) else cast(S, _Traced(store))
 
 
@@ -100,9 +103,8 @@ class _Traced:
 def _traced(search: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(search)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        run = CallbackManager.configure(**_surroundings()).on_retriever_start(
-            None, _query(args, kwargs), name=name
-        )
+        manager = CallbackManager.configure(ensure_config().get("callbacks"))
+        run = manager.on_retriever_start(None, _query(args, kwargs), name=name)
         try:
             found = search(*args, **kwargs)
         except Exception as error:
@@ -117,9 +119,8 @@ def _traced(search: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _atraced(search: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(search)
     async def traced(*args: Any, **kwargs: Any) -> Any:
-        run = await AsyncCallbackManager.configure(**_surroundings()).on_retriever_start(
-            None, _query(args, kwargs), name=name
-        )
+        manager = AsyncCallbackManager.configure(ensure_config().get("callbacks"))
+        run = await manager.on_retriever_start(None, _query(args, kwargs), name=name)
         try:
             found = await search(*args, **kwargs)
         except Exception as error:
@@ -137,38 +138,11 @@ def _query(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _shown(found: Any) -> Any:
     """Give what callbacks see of a result: documents, those with a score as copies."""
-    if not isinstance(found, list):
-        return found
-    return [_scored(*one[:2]) if isinstance(one, tuple) else one for one in found]
+    return [_scored(one) for one in found] if isinstance(found, list) else found
 
 
-def _scored(document: Any, score: Any = None) -> Any:
-    if not isinstance(document, Document):
-        return document
-    return document.model_copy(update={"metadata": {**document.metadata, "score": score}})
-
-
-def _surroundings() -> dict[str, Any]:
-    """Find whom to tell: what the surrounding run passes on to runs below it.
-
-    LangChain notes the running chain, tool or graph in a context variable, but a running
-    retriever nowhere: it is only on the stack. Looked for in the variable alone, a search in
-    a retriever would become its sibling, and its documents would count twice.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if "run_manager" in frame.f_code.co_varnames:
-            run = frame.f_locals.get("run_manager")
-            if isinstance(
-                run, (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
-            ):
-                return {"inheritable_callbacks": run.get_child()}
-            if isinstance(run, BaseRunManager):  # nearer than any retriever
-                break
-        frame = frame.f_back
-    config = ensure_config()
-    return {
-        "inheritable_callbacks": config.get("callbacks"),
-        "inheritable_tags": config.get("tags"),
-        "inheritable_metadata": config.get("metadata"),
-    }
+def _scored(one: Any) -> Any:
+    match one:
+        case (Document() as document, score, *_):
+            return document.model_copy(update={"metadata": {**document.metadata, "score": score}})
+    return one

@@ -12,6 +12,7 @@ from ctxeval import (
     HitRate,
     IDBasedContextPrecision,
     IDBasedContextRecall,
+    IdJudge,
     InvalidArgumentError,
     InvalidSampleError,
     NonLLMContextPrecision,
@@ -19,6 +20,7 @@ from ctxeval import (
     RecallAtK,
     Sample,
     TextJudge,
+    Verdicts,
 )
 from ctxeval.testing import ScriptedLLM
 
@@ -111,6 +113,20 @@ def test_one_sample_s_failure_does_not_cost_another() -> None:
     first, second, third = NonLLMContextRecall(picky, 0.5).batch_score(samples)
     assert (first.value, third.value) == (1, 1)
     assert (second.status, second.reason) == ("failed", "KeyError: 'bad'")
+
+
+class BrokenJudge(IdJudge):
+    signature = "broken"
+    shared_by = ("broken",)
+
+    def judge(self, *args: Any, **options: Any) -> Verdicts:
+        raise OSError("the judge is out")
+
+
+def test_a_judge_that_raises_fails_its_own_metrics_only() -> None:
+    results = ctxeval.score(SAMPLE, [HitRate(1, judge=BrokenJudge()), HitRate(2)])
+    assert (results["hit_rate@1"].status, results["hit_rate@2"].value) == ("failed", 1.0)
+    assert results["hit_rate@1"].reason == "OSError: the judge is out"
 
 
 def test_text_metrics_share_their_verdicts() -> None:

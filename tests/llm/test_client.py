@@ -112,7 +112,7 @@ LADDER = [
 
 @pytest.mark.parametrize(("accepts", "refusals"), LADDER)
 def test_each_refusal_costs_one_call(serve, connect, ask, accepts, refusals):
-    server = serve(PARIS, accepts=accepts, latency=0.005)
+    server = serve(PARIS, accepts=accepts)
     llm = connect(server, seed=1)
 
     async def sixteen():
@@ -145,6 +145,22 @@ def test_the_newer_cap_leaves_room_for_reasoning(serve, connect, ask):
     run(ask(connect(server), max_tokens=100))
     assert [body.get("max_tokens") for body in server.bodies] == [100, None]
     assert server.bodies[-1]["max_completion_tokens"] == 400
+
+
+def test_calls_that_are_refused_at_once_step_down_once(serve, connect, ask):
+    server = serve(PARIS)
+    llm = connect(server)
+    run(ask(llm))
+    server.together = 16
+    server.accepts = {"json_schema", "json_object", "text", *PARAMETERS}  # another server now
+
+    async def sixteen():
+        return await asyncio.gather(*(ask(llm) for _ in range(16)))
+
+    assert all(map(is_yes, run(sixteen())))
+    assert server.statuses == {200: 17, 400: 16}
+    formats = [body["response_format"]["type"] for body in server.bodies]
+    assert formats == ["json_schema"] * 33
 
 
 NAMES_THE_PARAMETER = [
@@ -235,8 +251,8 @@ def test_tried_again(serve, connect, ask, failure):
 
 def test_tried_again_after_a_timeout(serve, connect, ask):
     server = serve(PARIS, replies=[Reply(body=completion("{}"), delay=30)])
-    assert is_yes(run(ask(connect(server, timeout=0.3))))
-    assert (server.requests, server.abandoned) == (2, 1)
+    assert is_yes(run(ask(connect(server, timeout=0.5))))
+    assert server.requests == server.abandoned + 1 >= 2
 
 
 @pytest.mark.parametrize("max_retries", [0, 2])
@@ -422,10 +438,11 @@ async def closed(client) -> None:
 def test_a_client_of_ones_own(serve, connect, make):
     server = serve(PARIS, replies=[RATE_LIMIT])
     client = make(server)
-    llm = connect(client=client)
-    result = ContextRelevance(llm).score(SAMPLE)
-    assert result.value == 0.5
-    assert server.requests == 2, "retried by ctxeval alone"
+    llm = connect(client=client, max_retries=0)
+    with pytest.raises(JudgeError, match="429"):
+        ContextRelevance(llm).score(SAMPLE)
+    assert server.requests == 1, "the client itself does not try again"
+    assert ContextRelevance(llm).score(SAMPLE).value == 0.5
     assert server.keys[0] in ("Bearer sk-own", "sk-own")
     run(llm.aclose())
     if hasattr(client, "chat"):
@@ -698,23 +715,17 @@ def test_usage_adds_up_in_the_result(serve, connect):
 # How many calls are under way.
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_concurrency_is_the_limit(serve, connect, concurrency):
-    server = serve(ScriptedLLM(relevant=lambda question, chunk: True), latency=0.02)
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("concurrency", [1, 4, 64])
+def test_concurrency_is_the_limit(serve, connect, ask, concurrency):
+    server = serve(ScriptedLLM(relevant=lambda question, chunk: True), latency=0.005)
     llm = connect(server, concurrency=concurrency)
-    samples = [{**SAMPLE, "user_input": f"Where is {n}?"} for n in range(12)]
+    run(ask(llm))  # the first call goes alone, to find out what is accepted
+    server.together = concurrency
+    samples = [{**SAMPLE, "user_input": f"Where is {n}?"} for n in range(concurrency + 8)]
     results = ContextRelevance(llm).batch_score(samples)
-    assert [result.value for result in results] == [1.0] * 12
+    assert [result.value for result in results] == [1.0] * (concurrency + 8)
     assert server.max_in_flight == concurrency
-
-
-def test_sixty_four_at_once(serve, connect):
-    server = serve(PARIS, latency=0.1)
-    llm = connect(server, concurrency=64)
-    samples = [{**SAMPLE, "user_input": f"Where is {n}?"} for n in range(128)]
-    results = ContextRelevance(llm).batch_score(samples)
-    assert [result.value for result in results] == [0.5] * 128
-    assert 32 < server.max_in_flight <= 64
 
 
 # The server itself.

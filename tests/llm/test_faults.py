@@ -103,7 +103,7 @@ def test_without_faults_everything_is_scored(serve, connect):
     assert check(results, SAMPLES) == 200
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_tenth_of_all_replies_is_faulty(serve, connect, seed):
     server = serve(script(), faults=dict.fromkeys(FAULTS, 0.1 / len(FAULTS)), seed=seed)
     results = judge(connect(server), SAMPLES)
@@ -111,9 +111,8 @@ def test_a_tenth_of_all_replies_is_faulty(serve, connect, seed):
     assert len(server.faulty) >= 5, "of many kinds"
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_most_replies_are_faulty(serve, connect, seed):
-    server = serve(script(), faults=dict.fromkeys(FAULTS, 0.6 / len(FAULTS)), seed=seed)
+def test_most_replies_are_faulty(serve, connect):
+    server = serve(script(), faults=dict.fromkeys(FAULTS, 0.6 / len(FAULTS)))
     results = judge(connect(server), SAMPLES)
     assert 0 < check(results, SAMPLES) < 200
     assert {*server.faulty} == {*FAULTS}

@@ -192,8 +192,17 @@ def test_what_a_second_run_costs(judged, change, calls):
             }
 
 
+class Patient(ScriptedLLM):
+    """Answers not at once, so that others ask meanwhile."""
+
+    async def complete(self, messages, schema, *, max_tokens=None):
+        reply = await super().complete(messages, schema, max_tokens=max_tokens)
+        await asyncio.sleep(0.002)
+        return reply
+
+
 def test_a_reference_that_many_samples_share_is_split_once():
-    llm = ScriptedLLM()
+    llm = Patient()
     shared = [Sample(**{**dict(s), "reference": "One. Two."}) for s in SAMPLES[:20]]
     score_all(shared, both(llm))
     assert len(llm.documents) == 1 + 20
@@ -242,8 +251,8 @@ def test_long_chunks_go_by_fewer():
     assert sorted(c["text"] for d in llm.documents for c in d["chunks"]) == sorted(chunks)
 
 
-def test_two_equal_samples_at_once_cost_once():
-    llm = ScriptedLLM(relevant={USEFUL})
+def test_equal_samples_at_once_cost_once():
+    llm = Patient(relevant={USEFUL})
     equal = [BASIC.model_copy(update={"reference": "Paris. On the Seine."})] * 5
     results = score_all(equal, both(llm))
     assert len(llm.documents) == 2
@@ -261,6 +270,31 @@ async def test_metrics_asked_apart_at_once_agree_with_those_asked_together():
     splits = [document["text"] for document in llm.documents if is_split(document)]
     assert len(splits) == 10
     assert len(llm.documents) == 30
+
+
+def test_a_claim_asked_of_different_chunks_at_once():
+    llm = Patient(supported={"x": {"b"}})
+    samples = [sample([chunk], ["x"]) for chunk in "abab"]
+    results = score_all(samples, [ContextRecall(llm, cache=MemoryCache())])
+    assert [r["context_recall"].value for r in results] == [0.0, 1.0, 0.0, 1.0]
+    assert len(llm.documents) == 2
+
+
+def test_who_is_interrupted_while_waiting_harms_nobody():
+    llm = Patient(relevant={USEFUL})
+    judge = LLMJudge(llm, cache=MemoryCache())
+
+    async def both_at_once():
+        first, second = (asyncio.create_task(judge.ajudge(BASIC)) for _ in range(2))
+        await asyncio.sleep(0.001)
+        assert len(llm.documents) == 1
+        second.cancel()
+        await asyncio.wait([first, second])
+        return first.result().relevant(), second.cancelled()
+
+    assert run(both_at_once()) == ([False, True], True)
+    assert judge.judge(BASIC).relevant() == [False, True]
+    assert len(llm.documents) == 1
 
 
 async def test_who_waits_for_an_interrupted_judgement_makes_it():
@@ -322,6 +356,9 @@ def test_a_call_shows_what_its_purpose_needs_and_no_more(metric, parts):
     llm = ScriptedLLM()
     metric(llm, cache=MemoryCache()).score(BASIC.model_copy(update={"response": "It is Paris."}))
     assert set(llm.documents[-1]) == parts
+    instructions = llm.calls[-1][0]["content"]
+    assert ('"judge_chunks"' in instructions) == ("judge_chunks" in parts)
+    assert ('"supporting_chunks"' in instructions) == ("claims" in parts)
 
 
 def test_chunks_and_claims_are_linked():
@@ -360,6 +397,12 @@ def test_a_claim_that_needs_two_chunks_together():
 
 def recall_of(llm, cache, chunks):
     return ContextRecall(llm, cache=cache).score(sample(chunks, "x")).value
+
+
+def test_what_two_chunks_support_together_is_not_supported_by_one_of_them():
+    llm, cache = ScriptedLLM(supported=needs_all("a", "b")), MemoryCache()
+    assert [recall_of(llm, cache, chunks) for chunks in ("abc", "ab", "ac", "bd")] == [1, 1, 0, 0]
+    assert len(llm.documents) == 3
 
 
 MONOTONE = [
@@ -516,6 +559,12 @@ SPLITS = [
     ),
     pytest.param(
         [Completion("{", finish_reason="length")] * 2, None, "cut at [0-9]+ tokens", id="cut twice"
+    ),
+    pytest.param(
+        [Completion(json.dumps({"claims": [*map(str, range(99))]}), finish_reason="length")] * 2,
+        None,
+        "cut at [0-9]+ tokens",
+        id="cut twice, though claims can be read",
     ),
     pytest.param(
         [ContextOverflowError("too long")], None, "does not fit.*too long", id="too long to split"
@@ -834,6 +883,21 @@ def test_another_judgement_takes_nothing_that_is_kept(llm, options, fields):
     claims = set().union(*map(asked_claims, llm.documents))
     assert asked == {USEFUL, USELESS}
     assert claims == {fields.get("reference", "Paris.")}
+
+
+@pytest.mark.parametrize(
+    ("llm", "instructions"),
+    [
+        pytest.param(named("other"), None, id="another model"),
+        pytest.param(named(), {"claims": "Split it."}, id="other instructions"),
+    ],
+)
+def test_another_model_or_other_instructions_split_anew(llm, instructions):
+    cache = MemoryCache()
+    one = BASIC.model_copy(update={"reference": "One. Two."})
+    score_all([one], both(named(), cache=cache))
+    score_all([one], both(llm, cache=cache, instructions=instructions))
+    assert sum(map(is_split, llm.documents)) == 1
 
 
 def test_another_purpose_takes_nothing_that_is_kept():

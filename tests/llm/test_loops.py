@@ -76,11 +76,18 @@ def truth(number):
     return subprocess.Popen(
         [sys.executable, path],
         cwd=ROOT,
+        stdin=subprocess.PIPE,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def tell(process):
+    """Let a script go on that waits for a line."""
+    process.stdin.write("go on\n")
+    process.stdin.flush()
 
 
 def finished(process):
@@ -221,9 +228,10 @@ def test_a_fork_in_the_middle_of_calls(serve, tmp_path):
 found = []
 threads = [threading.Thread(target=lambda n=n: found.append(value(n))) for n in range(8)]
 print("parent", value(9) == truth(9), flush=True)
+sys.stdin.readline()
 for thread in threads:
     thread.start()
-time.sleep(0.2)
+sys.stdin.readline()
 child = os.fork()
 if not child:
     import gc
@@ -240,9 +248,15 @@ for thread in threads:
     thread.join()
 print("parent", sorted(found) == sorted(truth(n) for n in range(8)), flush=True)
 """
-    server = serve(EVEN, latency=0.5)
-    out, errors = finished(script(tmp_path, server, body))
-    assert out == "parent True\nchild True\nparent True\n"
+    server = serve(EVEN)
+    process = script(tmp_path, server, body)
+    assert process.stdout.readline() == "parent True\n"
+    server.together = 9  # nobody is answered before the child asks too
+    tell(process)
+    asyncio.run(until(lambda: server.in_flight == 8))
+    tell(process)
+    out, errors = finished(process)
+    assert out == "child True\nparent True\n"
     assert "destroyed" not in errors
     assert server.requests == 10, "none was broken off and asked again"
 

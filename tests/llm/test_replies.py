@@ -6,7 +6,7 @@ import json
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxeval.judges.replies import MAX_REASON, Reading, read_claims, read_verdicts
@@ -329,6 +329,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
+@settings(deadline=None)
 @given(st.one_of(PIECES, st.text()), st.sets(st.integers(1, 9)), st.integers(0, 5))
 def test_any_text_gives_a_reading_for_each_that_was_asked(text, asked, claims):
     chunks, of_claims = read_verdicts(text, chunks=sorted(asked), claims=claims, shown=9)
@@ -369,6 +370,7 @@ def answers(draw):
     return chunks, claims, json.dumps(answer, ensure_ascii=draw(st.booleans()))
 
 
+@settings(deadline=None)
 @given(answers(), PROSE, PROSE, st.sampled_from(["{0}{1}{2}", "<think>{0}</think>{1}{2}"]))
 def test_a_right_answer_in_prose_is_read_exactly(answer, before, after, frame):
     chunks, claims, text = answer

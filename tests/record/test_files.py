@@ -170,7 +170,11 @@ BROKEN = {
     ),
     "a column twice": (".csv", b"id,id\n1,2\n", "the header: two columns are named 'id': leave"),
     "semicolons": (".csv", b"id;reference\n1;x\n", "part the cells by commas, or read it by"),
-    "pandas' index": (".csv", b",id\n0,1\n", "unknown column '' (kept if named in metadata_co"),
+    "pandas' index": (
+        ".csv",
+        b",id\n0,1\n",
+        "unknown column '' (kept if named in metadata_columns): an index that pandas wrote",
+    ),
     "too many cells": (
         ".csv",
         b'id,reference_context_ids\n1,[]\n2,["a", "b"]\n',
@@ -195,6 +199,11 @@ BROKEN = {
         ".csv",
         b"id,reference_context_ids\n1,\"['a', 'b']\"\n",
         'reference_context_ids: "[\'a\', \'b\']" is no list in JSON: write ["a", "b"], or with',
+    ),
+    "deep brackets in a cell": (
+        ".csv",
+        b"reference_spans\n" + b"[" * 100_000,
+        "is no list in JSON",
     ),
     "a number for a list": (".csv", b"reference_context_ids\n5\n", "'5' is no list in JSON"),
     "no object in a cell": (".csv", b"metadata\nx\n", "metadata: 'x' is no object in JSON: write"),

@@ -83,6 +83,10 @@ class TestTables:
         assert first.metadata == {"topic": "tax", "rubrics": ["x"]}
         assert second.metadata == {}
 
+    def test_the_name_of_one_column_is_no_pattern(self, table):
+        with pytest.raises(InvalidSampleError, match="unknown column 'top'"):
+            read(table({"top": ["x"]}), metadata_columns="topic")
+
     def test_a_known_column_may_be_metadata(self, table):
         (sample,) = read(table({"id": ["a"], "reference": [3]}), metadata_columns=("reference",))
         assert (sample.reference, sample.metadata) == (None, {"reference": 3})
@@ -156,6 +160,17 @@ class TestPandas:
         assert first.retrieved_context_ids == ("a", "b")
         assert second.retrieved_context_ids is None
 
+    def test_what_it_calls_an_index_of_a_file(self, pandas):
+        with pytest.raises(InvalidSampleError, match=r"column 'Unnamed: 0' .*index=False"):
+            read(pandas.DataFrame({"Unnamed: 0": [0]}))
+
+    def test_names_that_are_numbers(self, pandas):
+        frame = pandas.DataFrame({"id": ["a"], 0: ["x"]})
+        assert read(frame, metadata_columns=["0"]) == [Sample(id="a", metadata={"0": "x"})]
+        assert read(frame.to_dict("records"), metadata_columns=["0"]) == read(
+            frame, metadata_columns=["0"]
+        )
+
     def test_a_column_twice(self, pandas):
         frame = pandas.DataFrame([[1, 2]], columns=["id", "id"])
         with pytest.raises(InvalidSampleError, match="samples: two columns are named 'id'"):
@@ -188,6 +203,7 @@ RAGAS = Dumped(
     reference="x",
     persona_name="clerk",
     query_style=None,
+    reference_topics=None,
     rubrics={"score1": "bad"},
 )
 FROM_RAGAS = Sample(
@@ -270,6 +286,15 @@ class TestLists:
     def test_of_samples_and_dicts(self):
         given = [Sample(id=1), {"id": 2.0, "retrieved_contexts": np.array(["x"])}]
         assert read(given) == [Sample(id="1"), Sample(id="2", retrieved_contexts=["x"])]
+
+    def test_numpy_leaves_no_trace(self):
+        inside = {"a": np.array([1, 2]), "n": [np.float64("nan"), np.int64(3)]}
+        (sample,) = read([{"metadata": inside, "topic": np.bool_(True)}], metadata_columns="topic")
+        assert repr(sample.metadata) == "{'a': [1, 2], 'n': [None, 3], 'topic': True}"
+
+    def test_a_grade_that_is_nan_is_none(self):
+        (sample,) = read([{"reference_context_ids": {"a": math.nan, "b": 1.0}}])
+        assert sample.reference_context_ids == {"b": 1}
 
     def test_references_are_a_list_too(self):
         assert read(References(SAMPLES)) == SAMPLES

@@ -1,0 +1,1 @@
+"""Where records, runs and judgements are kept: SQLite on one machine, PostgreSQL for teams."""

@@ -1,0 +1,48 @@
+"""Cells, appended: two processes that find something out at a time lose neither finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, select
+
+from ctxeval.judges.cells import Finding
+from ctxeval.store.database import Database
+from ctxeval.store.plain import decode, encode, to_text
+from ctxeval.store.privacy import Privacy
+from ctxeval.store.tables import CELLS, fingerprint
+from ctxeval.store.texts import insert_new, parts
+from ctxeval.store.upkeep import microseconds
+
+
+def get_many(database: Database, keys: Sequence[str]) -> dict[str, list[Finding]]:
+    """Give the findings kept under keys; see `CellCache.get_many`."""
+    if not keys:
+        return {}
+    named = {fingerprint(key): key for key in keys}
+
+    def work(connection: Connection) -> dict[str, list[Finding]]:
+        found: dict[str, list[Finding]] = {}
+        for part in parts(list(named)):
+            wanted = select(CELLS.c.key, CELLS.c.data).where(CELLS.c.key.in_(part))
+            for key, data in connection.execute(wanted.order_by(CELLS.c.seq)):
+                found.setdefault(named[key], []).append(decode(data))
+        return found
+
+    return database.read(work)
+
+
+def put_many(database: Database, privacy: Privacy, findings: Iterable[tuple[str, Finding]]) -> None:
+    """Keep findings; see `CellCache.put_many`."""
+    now = microseconds(None)
+    rows = []
+    for key, finding in findings:
+        kept = privacy.finding(finding)
+        if kept is not None:
+            data = encode(dict(sorted(kept.items())))
+            digest = fingerprint(to_text(data))
+            rows.append({"key": fingerprint(key), "digest": digest, "time": now, "data": data})
+    if rows:
+        # By key, so that PostgreSQL's writers of the same cells come in the same order.
+        rows.sort(key=lambda row: row["key"])
+        database.write(lambda c: c.execute(insert_new(c, CELLS), rows).close())

@@ -1,0 +1,136 @@
+"""Runs: what an evaluation saves, row by row."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+
+from ctxeval.errors import StoreError, near, short
+from ctxeval.store import rows as kept
+from ctxeval.store.database import Database
+from ctxeval.store.plain import Strings, decode, encode, fold, unfold
+from ctxeval.store.privacy import Privacy
+from ctxeval.store.tables import ROWS, RUNS, fingerprint, question_key
+from ctxeval.store.texts import Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is kept.
+
+    Attributes:
+        id: Its id.
+        meta: What was put with it.
+        stored: When it was put.
+        size: How many rows it has.
+    """
+
+    id: str
+    meta: Mapping[str, Any]
+    stored: datetime
+    size: int
+    _seq: int = field(repr=False, compare=False)
+    _database: Database = field(repr=False, compare=False)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Go through its rows, in the order in which they were put, as plain data."""
+
+        def page(last: Any) -> Select[Any]:
+            after = 0 if last is None else last.seq
+            of_run = select(ROWS.c.seq, ROWS.c.refs, ROWS.c.data).where(ROWS.c.run == self._seq)
+            return of_run.where(ROWS.c.seq > after).order_by(ROWS.c.seq)
+
+        for row, strings in kept.pages(self._database, page):
+            yield unfold(decode(zlib.decompress(row.data)), strings)
+
+
+def put(
+    database: Database,
+    numbers: Numbers,
+    privacy: Privacy,
+    id: str,
+    meta: Mapping[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+) -> Run:
+    """Put a run; see `Store.put_run`."""
+    named = fingerprint(id)
+    data = encode([id, {key: privacy.data(value) for key, value in meta.items()}])
+    begun = time.time_ns() // 1000
+    new = insert(RUNS).values(id=named, time=begun, complete=False, size=0, data=data)
+    seq: int = database.write(lambda c: c.execute(new).inserted_primary_key[0])  # type: ignore[index]  # of one row
+    size = 0
+    try:
+        for batch in kept.batches(rows):
+            packed = [_pack(seq, privacy, row) for row in batch]
+            kept.write(database, numbers, packed, lambda c, rows: _insert(c, rows))
+            size += len(batch)
+        if not database.write(lambda c: _complete(c, seq, named, size)):
+            raise StoreError(f"the run {id!r} was deleted while it was written: put it again")
+    except BaseException:
+        database.write(lambda c: remove(c, [seq]))
+        raise
+    return next(run for run in find(database, named) if run._seq == seq)
+
+
+def _pack(seq: int, privacy: Privacy, row: Mapping[str, Any]) -> kept.Packed:
+    sample = row.get("sample")
+    question = sample.get("user_input") if isinstance(sample, Mapping) else None
+    strings = Strings()
+    data = encode(fold(privacy.row(row), strings))
+    return strings, {
+        "run": seq,
+        "question": question_key(privacy.redacted(question)) if question else None,
+        "data": zlib.compress(data),
+    }
+
+
+def _insert(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    connection.execute(insert(ROWS), rows)
+
+
+def _complete(connection: Connection, seq: int, named: bytes, size: int) -> bool:
+    same = select(RUNS.c.seq).where(RUNS.c.id == named, RUNS.c.complete, RUNS.c.seq != seq)
+    remove(connection, list(connection.scalars(same)))
+    this = update(RUNS).where(RUNS.c.seq == seq).values(complete=True, size=size)
+    return connection.execute(this).rowcount == 1
+
+
+def remove(connection: Connection, seqs: list[int]) -> None:
+    """Remove runs with their rows."""
+    for seq in seqs:
+        connection.execute(delete(ROWS).where(ROWS.c.run == seq))
+        connection.execute(delete(RUNS).where(RUNS.c.seq == seq))
+
+
+def find(database: Database, named: bytes | None = None) -> list[Run]:
+    """Give the runs, oldest first."""
+    wanted = select(RUNS).where(RUNS.c.complete).order_by(RUNS.c.time, RUNS.c.seq)
+    if named is not None:
+        wanted = wanted.where(RUNS.c.id == named)
+    return [_read(row, database) for row in database.read(lambda c: c.execute(wanted).all())]
+
+
+def get(database: Database, id: str) -> Run:
+    """Give a run.
+
+    Raises:
+        StoreError: There is none with this id.
+    """
+    found = find(database, fingerprint(id))
+    if not found:
+        names = [run.id for run in find(database)]
+        hint = near(id, names) if names else "it holds no runs at all"
+        raise StoreError(f"{database.place.shown} holds no run {short(id)}: {hint}")
+    return found[-1]
+
+
+def _read(row: Row[Any], database: Database) -> Run:
+    id, meta = decode(row.data)
+    stored = datetime.fromtimestamp(row.time / 1e6, UTC)
+    return Run(id, meta, stored, row.size, row.seq, database)

@@ -1,0 +1,144 @@
+"""The store's tables.
+
+They hold numbers and bytes only: texts of every kind travel as UTF-8, so that SQLite and
+PostgreSQL keep the same ones, NUL and lone surrogates included. What is looked up by a text
+is looked up by its fingerprint, so that keys are short, however long the text.
+
+Every text of a certain length is kept once, in `texts`, and what refers to it says so in
+its column `refs`: the numbers of its texts, four bytes each. So a text that nothing refers
+to any more is found without reading anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+METADATA = MetaData()
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite's row ids are INTEGER only
+
+
+def _table(name: str, *columns: Column[object] | Index | UniqueConstraint) -> Table:
+    # Of a row that is replaced or deleted the number is never given again (AUTOINCREMENT):
+    # so what was written since a certain number is what has a greater one.
+    seq: Column[object] = Column("seq", _NUMBER, primary_key=True)
+    return Table(f"ctxeval_{name}", METADATA, seq, *columns, sqlite_autoincrement=True)
+
+
+def _bytes(name: str) -> Column[object]:
+    return Column(name, LargeBinary, nullable=False)
+
+
+def _time() -> Column[object]:
+    return Column("time", BigInteger, nullable=False)
+
+
+STATE = Table(
+    "ctxeval_state",
+    METADATA,
+    Column("name", String(16), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+"""`version`: of the schema. `texts`: the last number given to a text. `generation`: how often
+texts were removed, so that whoever remembers their numbers knows when to forget them."""
+
+TEXTS = Table(
+    "ctxeval_texts",
+    METADATA,
+    Column("id", _NUMBER, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary, nullable=False, unique=True),
+    _bytes("text"),
+)
+
+RECORDS = _table(
+    "records",
+    Column("id", LargeBinary, nullable=False, unique=True),
+    _time(),
+    _bytes("question"),
+    _bytes("refs"),
+    _bytes("data"),
+    Index("ctxeval_records_time", "time"),
+    Index("ctxeval_records_question", "question"),
+)
+
+RUNS = _table(
+    "runs",
+    Column("id", LargeBinary, nullable=False, index=True),
+    _time(),
+    Column("complete", Boolean, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    _bytes("data"),
+)
+
+ROWS = _table(
+    "rows",
+    Column("run", BigInteger, nullable=False),
+    Column("question", LargeBinary),
+    _bytes("refs"),
+    _bytes("data"),
+    Index("ctxeval_rows_run", "run", "seq"),
+)
+
+CELLS = _table(
+    "cells",
+    _bytes("key"),
+    _bytes("digest"),
+    _time(),
+    _bytes("data"),
+    UniqueConstraint("key", "digest"),
+)
+
+USAGE = Table(
+    "ctxeval_usage",
+    METADATA,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("tokens", BigInteger, nullable=False),
+)
+
+TABLES = {
+    table.name.removeprefix("ctxeval_"): table
+    for table in (RECORDS, TEXTS, CELLS, RUNS, ROWS, USAGE)
+}
+"""Those with content, by the names under which they are counted."""
+
+
+def content(table: Table) -> list[ColumnElement[bytes]]:
+    """Give the columns that hold the bulk of a table."""
+    return [column for column in table.columns if isinstance(column.type, LargeBinary)]
+
+
+def fingerprint(text: str) -> bytes:
+    """Give the 16 bytes under which a text is looked up."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def question_key(question: str) -> bytes:
+    """Give what a question is looked up by: as in `References`, case and white space don't matter."""
+    return fingerprint(" ".join(question.casefold().split()))
+
+
+def write_refs(numbers: Iterable[int]) -> bytes:
+    """Write the numbers of texts down."""
+    listed = list(numbers)
+    return struct.pack(f"<{len(listed)}I", *listed)
+
+
+def read_refs(refs: bytes) -> tuple[int, ...]:
+    """Read what `write_refs` wrote."""
+    return struct.unpack(f"<{len(refs) // 4}I", refs)

@@ -1,0 +1,194 @@
+"""Any LlamaIndex model as the model that judges."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextvars import Context
+from typing import Any, NamedTuple
+
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.llms import ChatMessage, ChatResponse
+
+from ctxeval import (
+    LLM,
+    AuthenticationError,
+    Completion,
+    ContextOverflowError,
+    InvalidArgumentError,
+    JudgeError,
+    QuotaError,
+)
+from ctxeval_llamaindex.identity import identity_of
+from ctxeval_llamaindex.replies import overflows, read_reply, status_of, without_keys
+from ctxeval_llamaindex.suppression import suppress
+
+_ROOM_TO_REASON = 4
+"""What the cap is multiplied by where a model reasons within it."""
+
+
+def as_llm(llm: BaseLLM, *, concurrency: int = 16) -> LLM:
+    """Let a LlamaIndex model judge.
+
+    It is asked by `chat`, in a thread: an asynchronous client belongs to the loop of its
+    first call, which may be the application's, and models keep one for good; the
+    synchronous one works in any thread. Only a model without `chat` is asked by `achat`.
+    OpenAI's class and those made from it are asked for JSON by its schema; what a model
+    refuses is left out from then on. Trying again is up to the model (`max_retries`), and
+    a cap on the output that it was made with goes before ctxeval's.
+
+    Its calls make events, as all do, with `ctxeval_llamaindex.suppression.suppressed` set:
+    no capture of ctxeval's records them.
+
+    Args:
+        llm: Any model, as it is now: later changes don't show in `identity`.
+        concurrency: How many calls are under way at most.
+
+    Returns:
+        What metrics, `ctxeval.score` and `ContextEvaluator` take as `llm`.
+
+    Raises:
+        InvalidArgumentError: It is no model, or `concurrency` is no number of calls.
+    """
+    if not isinstance(llm, BaseLLM):
+        raise InvalidArgumentError(
+            f"llm: a {type(llm).__name__} is no LLM of LlamaIndex: give one, Settings.llm, say"
+        )
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise InvalidArgumentError(f"concurrency: {concurrency!r} is no number of calls: 16, say")
+    return _LlamaIndexLLM(llm, concurrency)
+
+
+def judging(llm: LLM | BaseLLM | None) -> LLM | None:
+    """Take a model for judging as it is, or make one of a model of LlamaIndex's."""
+    return as_llm(llm) if isinstance(llm, BaseLLM) else llm
+
+
+class _Way(NamedTuple):
+    """How a model is asked; what it refused is False, or has been passed over."""
+
+    structured: bool
+    caps: tuple[str, ...]
+    in_thread: bool = True
+
+    def options(
+        self, schema: Mapping[str, Any], max_tokens: int | None, reasons: bool
+    ) -> dict[str, Any]:
+        """Write what is asked for besides the messages."""
+        options: dict[str, Any] = {}
+        if self.caps and max_tokens is not None:
+            # Models that want the newer name spend part of the cap on reasoning.
+            newer = self.caps[0] == "max_completion_tokens"
+            options[self.caps[0]] = max_tokens * (_ROOM_TO_REASON if reasons or newer else 1)
+        if self.structured:
+            named = {"name": "verdicts", "strict": True, "schema": schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": named}
+        return options
+
+
+class _LlamaIndexLLM:
+    """An `LLM` made of a model of LlamaIndex's; see `as_llm`."""
+
+    def __init__(self, model: BaseLLM, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self._model = model
+        self._identity = identity_of(model)
+        self._reasons = False
+        like_openai = any(kind.__name__ == "OpenAI" for kind in type(model).__mro__)
+        caps = ("max_tokens", "max_completion_tokens") if like_openai else ("max_tokens",)
+        self._way = _Way(like_openai, caps)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Class, model and parameters; nothing that may be or hold a key."""
+        return self._identity
+
+    def __repr__(self) -> str:
+        return f"<LLM {self._identity['class']}>"
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        schema: Mapping[str, Any],
+        *,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """Ask the model; see `LLM.complete`."""
+        way = self._way
+        said = [ChatMessage(role=m["role"], content=m["content"]) for m in messages]
+        while True:
+            options = way.options(schema, max_tokens, self._reasons)
+            try:
+                reply = await self._send(said, options, way.in_thread)
+            except Exception as error:
+                poorer = None if overflows(error) else _poorer(way, error)
+                if poorer is None:
+                    raise self._error(error) from error
+                way = poorer
+            else:
+                self._way = way  # only now is it known that what was left out was to blame
+                completion = read_reply(reply)
+                self._reasons = self._reasons or completion.usage.reasoning_tokens > 0
+                return completion
+
+    async def _send(
+        self, said: list[ChatMessage], options: dict[str, Any], in_thread: bool
+    ) -> ChatResponse:
+        # An empty context: the application's tags, spans and handlers are not in it.
+        if in_thread:
+            return await self._in_thread(said, options)
+        call = self._achat(said, options)
+        return await asyncio.get_running_loop().create_task(call, context=Context())
+
+    def _in_thread(
+        self, said: list[ChatMessage], options: dict[str, Any]
+    ) -> asyncio.Future[ChatResponse]:
+        """Call in a thread of its own; ctxeval has no more than `concurrency` under way.
+
+        A pool's threads would hold up the interpreter's exit.
+        """
+        future: Future[ChatResponse] = Future()
+        future.set_running_or_notify_cancel()
+
+        def work() -> None:
+            try:
+                with suppress():
+                    future.set_result(self._model.chat(said, **options))
+            except StopIteration:  # which no future of asyncio's may hold
+                future.set_exception(LookupError("the model has no more answers"))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=Context().run, args=(work,), daemon=True).start()
+        return asyncio.wrap_future(future)
+
+    async def _achat(self, said: list[ChatMessage], options: dict[str, Any]) -> ChatResponse:
+        with suppress():
+            return await self._model.achat(said, **options)
+
+    def _error(self, error: Exception) -> JudgeError:
+        said = f"{type(self._model).__name__} failed: {without_keys(error)}"
+        if overflows(error):
+            return ContextOverflowError(said)
+        if status_of(error) in (401, 403):
+            return AuthenticationError(said)
+        return (QuotaError if "insufficient_quota" in str(error) else JudgeError)(said)
+
+
+def _poorer(way: _Way, error: Exception) -> _Way | None:
+    """Say what to try after an error; None: nothing."""
+    if isinstance(error, NotImplementedError) and way.in_thread:
+        return way._replace(in_thread=False)
+    status = status_of(error)
+    local = status is None and isinstance(error, (NotImplementedError, TypeError, ValueError))
+    if not local and status not in (400, 422):
+        return None
+    if way.caps and re.search(r"max_\w*tokens", str(error)):
+        return way._replace(caps=way.caps[1:])
+    if way.structured:
+        return way._replace(structured=False)
+    takes_no_options = isinstance(error, TypeError) and way.caps
+    return way._replace(caps=()) if takes_no_options else None

@@ -1,0 +1,166 @@
+"""What was retrieved, copied at once: the nodes themselves are changed by whoever comes next."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ctxeval import Chunk, Span, text_id
+
+IdKey = str | Callable[[Any], Any] | None
+
+Fields = tuple[Any, ...]
+"""What a `Copy` is made of; making it is left to the recorder's thread."""
+
+
+class Copy(NamedTuple):
+    """A node as it was. It has what `found_id` looks for in a node.
+
+    Attributes:
+        node_id: Its id.
+        text: Its text, without metadata.
+        score: Its score.
+        metadata: Its metadata.
+        relationships: Which nodes and documents it belongs to.
+        start: Where in its document it begins.
+        end: Where it ends.
+        node: A copy of the node itself, where the user's function has to see it.
+    """
+
+    node_id: str
+    text: str
+    score: Any
+    metadata: Mapping[str, Any]
+    relationships: Mapping[Any, Any]
+    start: Any
+    end: Any
+    node: Any = None
+
+    @property
+    def source_node(self) -> Any:
+        """The document, or larger node, that it was cut from."""
+        for relation, other in self.relationships.items():
+            if getattr(relation, "name", relation) == "SOURCE":
+                return other
+        return None
+
+    @property
+    def span(self) -> Span | None:
+        """Where in that document it stands, where that is known."""
+        source, start, end = self.source_node, self.start, self.end
+        known = source is not None and type(start) is int and type(end) is int
+        return Span(source.node_id, start, end) if known and 0 <= start <= end else None
+
+
+def ids_of(nodes: Any) -> frozenset[str]:
+    """Give the ids of nodes, with or without scores."""
+    return frozenset(_plain(one).id_ for one in nodes or ())
+
+
+def snapshot(nodes: Any, *, whole: bool = False) -> list[Fields]:
+    """Copy nodes, each as the fields of a `Copy`.
+
+    Args:
+        nodes: The nodes, with their scores.
+        whole: Keep copies of the nodes themselves too?
+    """
+    if whole:
+        return [_copy(one, whole=True) for one in nodes]
+    copies: list[Fields] = []
+    for one in nodes:
+        try:  # quicker by far than by the attributes, and the application waits for it
+            scored = one.__dict__
+            node = scored["node"].__dict__
+            copies.append(
+                (
+                    node["id_"],
+                    node["text"],
+                    scored["score"],
+                    node["metadata"].copy(),
+                    node["relationships"].copy(),
+                    node["start_char_idx"],
+                    node["end_char_idx"],
+                )
+            )
+        except (AttributeError, KeyError):  # no TextNode
+            copies.append(_copy(one))
+    return copies
+
+
+def _plain(one: Any) -> Any:
+    return getattr(one, "node", one)
+
+
+def _copy(one: Any, *, whole: bool = False) -> Fields:
+    node = _plain(one)
+    text = vars(node).get("text")
+    if whole:
+        node = copy.copy(node)
+        node.metadata = dict(node.metadata)
+    return (
+        node.id_,
+        text if isinstance(text, str) else node.get_content() or "",
+        getattr(one, "score", None),
+        dict(node.metadata),
+        dict(node.relationships),
+        getattr(node, "start_char_idx", None),
+        getattr(node, "end_char_idx", None),
+        node if whole else None,
+    )
+
+
+def chunks_of(copies: Iterable[Fields], id_key: IdKey) -> tuple[Chunk, ...]:
+    """Make chunks of what was copied.
+
+    Args:
+        copies: The copies, best first.
+        id_key: Where the ids stand: "node_id", "source_id", a metadata key with or without
+            "metadata:" before it, or a function of the node. None: the node's own.
+    """
+    return tuple(_chunk(rank, Copy(*one), id_key) for rank, one in enumerate(copies))
+
+
+def _chunk(rank: int, one: Copy, id_key: IdKey) -> Chunk:
+    name, place = _identify(one, id_key)
+    metadata = dict(one.metadata)
+    if (source := one.source_node) is not None:
+        metadata.setdefault("source_id", source.node_id)
+    if place != "node_id" and one.node_id:
+        metadata.setdefault("node_id", one.node_id)
+    return Chunk(
+        rank=rank,
+        id=name,
+        id_source=place,
+        text=one.text,
+        score=_score(one.score),
+        span=one.span,
+        metadata=metadata,
+    )
+
+
+def _identify(one: Copy, id_key: IdKey) -> tuple[str, str]:
+    """Give the id and where it came from."""
+    from ctxeval_llamaindex.nodes import found_id  # whoever has nodes has loaded llama_index.core
+
+    place = id_key
+    if isinstance(id_key, str) and id_key not in ("node_id", "source_id"):
+        place = f"metadata:{id_key.removeprefix('metadata:')}"
+    if place is not None:
+        found = found_id(one.node if callable(place) else one, place)  # type: ignore[arg-type]  # see Copy
+        if found is not None:
+            return found, "id_key" if callable(place) else place
+    if one.node_id:
+        return str(one.node_id), "node_id"
+    return text_id(one.text), "text_hash"
+
+
+def _score(score: Any) -> float | None:
+    if score is None or isinstance(score, (bool, str)):
+        return None
+    try:
+        number = float(score)  # numpy's numbers too
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,93 @@
+"""What a span of LlamaIndex is to us, told by the class that it belongs to and by its name."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from types import FrameType, NoneType
+
+QUERY, CHAT, RUN = "query", "chat", "run"
+RETRIEVE, RERANK, PROMPT = "retrieve", "rerank", "prompt"
+STEP, IGNORED = "step", "ignored"
+
+ROOTS = frozenset({QUERY, CHAT, RUN, RETRIEVE})
+"""What may be a query by itself, if it runs inside of no other one."""
+
+SCOPES = frozenset({QUERY, CHAT, RUN})
+"""What puts stages together: they retrieve, rerank and answer one after the other."""
+
+STAGES = frozenset({RETRIEVE, RERANK, PROMPT})
+"""What is a stage of the record. A prompt is what a response synthesizer is given."""
+
+_UUID_LENGTH = 37
+"""A span's id is its name, a hyphen, and a UUID."""
+
+_METHODS = {
+    "query": ("BaseQueryEngine", QUERY),
+    "aquery": ("BaseQueryEngine", QUERY),
+    "chat": ("BaseChatEngine", CHAT),
+    "achat": ("BaseChatEngine", CHAT),
+    "stream_chat": ("BaseChatEngine", CHAT),
+    "astream_chat": ("BaseChatEngine", CHAT),
+    "run": ("Workflow", RUN),
+    "retrieve": ("BaseRetriever", RETRIEVE),
+    "aretrieve": ("BaseRetriever", RETRIEVE),
+    "_postprocess_nodes": ("BaseNodePostprocessor", RERANK),
+    "_apostprocess_nodes": ("BaseNodePostprocessor", RERANK),
+    "synthesize": ("BaseSynthesizer", PROMPT),
+    "asynthesize": ("BaseSynthesizer", PROMPT),
+}
+
+_PACKAGES = ("llama_index", "workflows")
+
+_BETWEEN = (
+    "ctxeval_llamaindex.",
+    "llama_index_instrumentation.",
+    "llama_index.core.instrumentation.",
+)
+"""The modules that stand between a call and the hooks that are told of it."""
+
+_EVALUATORS = "llama_index.core.evaluation."
+
+_ASK_THE_APPLICATION = tuple(_EVALUATORS + name for name in ("batch_runner", "eval_utils"))
+"""The modules among the evaluators' that put questions to the application's own engine."""
+
+_NO_DOCUMENTS = ("llama_index.core.objects.", "llama_index.core.memory.")
+"""The modules that look for tools, tables or messages in an index."""
+
+
+def kind_of(span_id: str, instance: object) -> str | None:
+    """Tell what a span is; None where it doesn't matter."""
+    return _kind(type(instance), span_id[:-_UUID_LENGTH])
+
+
+@lru_cache(maxsize=4096)
+def _kind(cls: type, name: str) -> str | None:
+    if cls is NoneType:
+        return STEP  # or any function of the user's, which the parent tells apart
+    base, kind = _METHODS.get(name.rpartition(".")[2], ("Workflow", STEP))
+    for one in cls.__mro__:
+        if one.__name__ == base and one.__module__.partition(".")[0] in _PACKAGES:
+            return kind
+    return None
+
+
+def asker() -> str:
+    """Name the module that made the call which the hooks are being told of."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module: str = frame.f_globals.get("__name__", "")
+        if not module.startswith(_BETWEEN) and module != "wrapt.wrappers":
+            return module
+        frame = frame.f_back
+    return ""
+
+
+def is_evaluator(module: str) -> bool:
+    """Does this module judge? Then what it asks is none of the application's questions."""
+    return module.startswith(_EVALUATORS) and module not in _ASK_THE_APPLICATION
+
+
+def wants_no_documents(module: str) -> bool:
+    """Does this module retrieve tools or messages, and no documents?"""
+    return module.startswith(_NO_DOCUMENTS)

@@ -1,0 +1,177 @@
+"""Intervals and tests agree with scipy, with the textbook, and with simulation."""
+
+import math
+import random
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+pytest.importorskip("scipy")
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ctxeval import InvalidArgumentError
+from ctxeval.evaluation.statistics import holm, mean_interval, paired_difference
+
+
+def test_wilson_by_hand():
+    # p = 8/10, z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
+    z, p, n = stats.norm.ppf(0.975), 0.8, 10
+    middle = p + z * z / (2 * n)
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    interval = mean_interval([1.0] * 8 + [0.0] * 2)
+    assert interval.method == "Wilson"
+    assert interval.low == pytest.approx((middle - half) / (1 + z * z / n))
+    assert interval.high == pytest.approx((middle + half) / (1 + z * z / n))
+
+
+@pytest.mark.parametrize(
+    ("values", "method"),
+    [
+        pytest.param([1.0] * 20, "Wilson", id="all 1: a share, with an honest lower end"),
+        pytest.param([0.5] * 20, "not estimable", id="all one other number: no width of 0"),
+        pytest.param([0.3], "not estimable", id="one value"),
+        pytest.param([0.3, 0.7, 0.5], "BCa", id="several"),
+    ],
+)
+def test_which_method(values, method):
+    interval = mean_interval(values)
+    assert interval.method == method
+    assert interval.mean == pytest.approx(sum(values) / len(values))
+    if interval.low is None:
+        assert interval.high is None
+    else:
+        assert interval.low < interval.high
+        assert interval.low <= interval.mean <= interval.high
+
+
+def test_few_values_are_flagged():
+    assert mean_interval([0.1, 0.2] * 4).few
+    assert not mean_interval([0.1, 0.2] * 5).few
+
+
+def test_the_same_values_give_the_same_interval():
+    values = [0.1, 0.5, 0.9, 1.0] * 8
+    assert mean_interval(values) == mean_interval(values)
+
+
+def test_clusters_widen_the_interval_where_their_values_agree():
+    values = [v for v in (0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.15, 0.95) for _ in range(10)]
+    clusters = [n // 10 for n in range(80)]
+    alone, together = mean_interval(values), mean_interval(values, clusters=clusters)
+    assert together.method == "BCa of clusters"
+    assert together.mean == pytest.approx(alone.mean)
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+
+
+def test_one_cluster_says_nothing():
+    assert mean_interval([0.1, 0.9], clusters=["a", "a"]).method == "not estimable"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mean_interval([]), "values: the list is empty"),
+        (lambda: mean_interval([1, 2], clusters=[1]), "clusters: 1 for 2 values"),
+        (lambda: paired_difference([]), "differences: the list is empty"),
+    ],
+)
+def test_nothing_given(call, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        call()
+
+
+def exact_p(differences):
+    """Read the definition aloud: over all ways to turn signs around."""
+    observed = abs(sum(differences))
+    ways = [
+        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    return Fraction(sum(way >= observed - 1e-12 for way in ways), len(ways))
+
+
+@given(st.lists(st.integers(-8, 8), min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_few_pairs_are_tested_exactly(eighths):
+    differences = [n / 8 for n in eighths]
+    changed = [d for d in differences if d]
+    expected = exact_p(changed) if changed else 1
+    assert paired_difference(differences).p == pytest.approx(float(expected))
+
+
+def test_many_pairs_agree_with_scipy():
+    randomly = random.Random(3)
+    differences = [randomly.gauss(0.1, 0.4) for _ in range(60)]
+    theirs = stats.permutation_test(
+        (np.array(differences),),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=20_000,
+        rng=7,
+    ).pvalue
+    assert paired_difference(differences).p == pytest.approx(theirs, abs=0.02)
+
+
+def test_no_difference_at_all():
+    found = paired_difference([0.0] * 30)
+    assert found.p == 1
+    assert found.interval.low is None
+    assert found.detectable is None
+
+
+def test_the_p_value_is_never_0():
+    assert paired_difference([0.5] * 40).p >= 1 / 10_001
+
+
+def test_the_detectable_difference_by_hand():
+    differences = [0.5, -0.5] * 32
+    spread = np.std(differences, ddof=1)
+    needed = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    assert paired_difference(differences).detectable == pytest.approx(needed * spread / 8)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "adjusted"),
+    [
+        pytest.param([0.01, 0.04, 0.03], [0.03, 0.06, 0.06], id="3×.01, 2×.03, then no less"),
+        pytest.param([0.9, 0.8], [1.0, 1.0], id="never above 1"),
+        pytest.param([0.02], [0.02], id="one stays"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_holm_by_hand(p_values, adjusted):
+    assert holm(p_values) == pytest.approx(adjusted)
+
+
+@pytest.mark.slow
+def test_bca_covers_near_the_ceiling():
+    """At n = 50 with 90 % ones the interval holds the true mean in at least 90 % of cases."""
+    randomly = random.Random(11)
+    others, runs, n = (0.0, 0.33, 0.5, 0.67), 400, 50
+    truth = 0.9 + 0.1 * sum(others) / len(others)
+    held = 0
+    for _ in range(runs):
+        values = [1.0 if randomly.random() < 0.9 else randomly.choice(others) for _ in range(n)]
+        interval = mean_interval(values)
+        held += interval.low is not None and interval.low <= truth <= interval.high
+    assert held / runs >= 0.90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 50])
+def test_the_paired_test_rarely_sees_what_is_not_there(n):
+    randomly = random.Random(n)
+    runs, alarms = 600, 0
+    for _ in range(runs):
+        differences = [
+            randomly.choice((-0.5, -0.33, 0.33, 0.5)) if randomly.random() < 0.4 else 0.0
+            for _ in range(n)
+        ]
+        alarms += paired_difference(differences).p <= 0.05
+    # Three standard errors of a share of 5.5 % above it, so that the seed does not decide.
+    assert alarms / runs <= 0.055 + 3 * math.sqrt(0.055 * 0.945 / runs)

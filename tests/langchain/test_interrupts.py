@@ -1,0 +1,115 @@
+"""Interrupts: question and answer come in several runs of a graph, and are one record."""
+
+import itertools
+
+import pytest
+
+pytest.importorskip("langgraph.graph")
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint, task
+from langgraph.types import Command, interrupt
+from small_chains import Echo, by_ainvoke, by_invoke, by_stream, echoed, told
+from small_graphs import answer, as_dict, retrieve, with_memory
+
+QUESTIONS = ["what is 1?", "what is 2?"]
+
+
+def asks(state):
+    return {"answer": f"{interrupt('may I answer?')}, answer to {state['question']}"}
+
+
+def asks_after_retrieving(state):
+    return {**retrieve(state), **asks(state)}
+
+
+def asks_first(state):
+    interrupt("may I look it up?")
+    return {**retrieve(state), "answer": f"yes, answer to {state['question']}"}
+
+
+@task
+def look_up(question):
+    return Echo().invoke(question)
+
+
+@entrypoint(checkpointer=InMemorySaver())
+def asks_functionally(question):
+    look_up(question).result()
+    return f"{interrupt('may I answer?')}, answer to {question}"
+
+
+YES = Command(resume="yes")
+
+
+def answers_yes(state):
+    return {"answer": f"yes, {answer(state)['answer']}"}
+
+
+INTERRUPTED = {
+    "between nodes": (with_memory(retrieve, asks), as_dict("q"), [YES]),
+    "in a node that retrieved": (with_memory(asks_after_retrieving), as_dict("q"), [YES]),
+    "before the retrieval": (with_memory(asks_first), as_dict("q"), [YES]),
+    "functional": (lambda: asks_functionally, "q", [YES]),
+    "twice": (with_memory(asks_first, asks), as_dict("q"), [YES, YES]),
+    "at a breakpoint": (
+        with_memory(retrieve, answers_yes, interrupt_before=["answers_yes"]),
+        as_dict("q"),
+        [None],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_stream, by_ainvoke])
+@pytest.mark.parametrize(("make", "given", "resumed"), INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupted_question_is_answered_when_it_is_resumed(
+    handler, way, make, given, resumed, request
+):
+    app = make()
+    config = {"callbacks": [handler], "configurable": {"thread_id": request.node.name}}
+    way(app, [given], {**config, "metadata": {"ctxeval_id": "7"}})
+    assert all(record.answer is None for record in handler.records)
+    asked = [record.id for record in handler.records]
+    for command in resumed:
+        way(app, [command], config)
+    (record,) = handler.records
+    assert told(record) == ("q", "yes, answer to q", "ok", [echoed("q")])
+    assert record.metadata == {"ctxeval_id": "7"}
+    assert asked in ([], [record.id])
+
+
+def test_an_interrupted_question_has_no_answer_yet(handler):
+    app = with_memory(retrieve, asks)()
+    config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+    app.invoke(as_dict("q"), config)
+    assert [told(one) for one in handler.records] == [("q", None, "incomplete", [echoed("q")])]
+
+
+def test_another_question_on_an_interrupted_thread_is_its_own(handler):
+    app = with_memory(retrieve, asks)()
+    config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+    for question in QUESTIONS:
+        app.invoke(as_dict(question), config)
+    app.invoke(YES, config)
+    assert [(one.question, one.status) for one in handler.records] == [
+        (QUESTIONS[0], "incomplete"),
+        (QUESTIONS[1], "ok"),
+    ]
+
+
+def test_a_graph_that_goes_on_after_its_failure(handler):
+    attempts = itertools.count()
+
+    def fails_once(state):
+        found = retrieve(state)
+        if next(attempts) == 0:
+            raise ConnectionError("away")
+        return {**found, **answer(state)}
+
+    app = with_memory(fails_once)()
+    config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+    with pytest.raises(ConnectionError):
+        app.invoke(as_dict("q"), config)
+    assert [told(one) for one in handler.records] == [("q", None, "error", [echoed("q")])]
+    app.invoke(None, config)
+    assert [told(one) for one in handler.records] == [("q", "answer to q", "ok", [echoed("q")])]
