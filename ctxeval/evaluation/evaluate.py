@@ -27,10 +27,20 @@ if TYPE_CHECKING:
     from ctxeval.judges.cells import CellCache
     from ctxeval.llm.protocol import LLM
 
-Window = deque[tuple[Sample, Future[Results]]]
-
 BATCH = 256
 """How many samples are under way: enough to keep a model's calls coming."""
+
+
+class Window(deque[tuple[Sample, "Future[Results]"]]):
+    """The samples under way, with their results to come."""
+
+    closed = False
+
+    def close(self) -> None:
+        """Cancel what is under way, and take no more."""
+        self.closed = True
+        for _, future in list(self):
+            future.cancel()
 
 
 def evaluate(
@@ -96,7 +106,7 @@ async def aevaluate(
             _evaluate, samples, metrics, llm, concurrency, store, progress, output, on_bad, window
         )
     except asyncio.CancelledError:
-        _cancel(window)
+        window.close()
         raise
 
 
@@ -133,12 +143,14 @@ def _rows(
     try:
         while batch := list(islice(samples, BATCH)):
             window.extend(zip(batch, context.run(begin_all, batch, metrics), strict=True))
+            if window.closed:
+                raise asyncio.CancelledError
             while len(window) > BATCH:
                 yield _first(window)
         while window:
             yield _first(window)
     finally:
-        _cancel(window)
+        window.close()
 
 
 def _first(window: Window) -> Row:
@@ -147,11 +159,6 @@ def _first(window: Window) -> Row:
     row = Row(sample.key, sample, future.result())
     window.popleft()
     return row
-
-
-def _cancel(window: Window) -> None:
-    for _, future in list(window):
-        future.cancel()
 
 
 def _samples(source: Any, on_bad: Callable[[InvalidSampleError], None] | None) -> Iterator[Sample]:

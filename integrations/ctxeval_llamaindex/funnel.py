@@ -1,73 +1,105 @@
-"""How the stages of a query hang together: what counts, what ran inside of what, who took what on."""
+"""How a query's stages hang together: which count, which ran inside of which, what went on to which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ctxeval_llamaindex.queries import Query, Stage
-from ctxeval_llamaindex.spans import PROMPT, RETRIEVE, RUN
+from ctxeval_llamaindex.snapshots import Fields
+from ctxeval_llamaindex.spans import PROMPT, RUN
 
 _CONTROL_FLOW = ("WaitingForEvent", "WorkflowDone")
 
 
-def counted(query: Query, stages: Iterable[Stage]) -> list[Stage]:
-    """Leave out what was given up for another attempt, and prompts that hold no documents.
+class Place(NamedTuple):
+    """A stage in its place.
 
-    What was given up counts after all where there is nothing else.
+    Attributes:
+        stage: The stage.
+        copies: Its nodes; of a synthesizer's, those that were retrieved in this query.
+        parent: The place of the retrieval or postprocessing that it ran inside of.
+        inputs: The places of the stages whose nodes it was given.
+        error: Why it does not count, although there is nothing else; or its own error.
     """
-    stages = list(stages)
-    kept = [one for one in stages if not given_up(query, one)] or stages
-    found = {fields[0] for one in kept if one.kind != PROMPT for fields in one.copies}
-    found.update(*(one.given for one in kept if one.kind != PROMPT))
-    for one in kept:
-        if one.kind == PROMPT:
-            documents = [fields for fields in one.copies if fields[0] in found]
-            one.copies = documents
-    return kept
+
+    stage: Stage
+    copies: Sequence[Fields]
+    parent: int | None
+    inputs: tuple[int, ...]
+    error: str
 
 
-def given_up(query: Query, stage: Stage) -> str:
+def funnel(query: Query, stages: Sequence[Stage]) -> list[Place]:
+    """Put the stages of a query in their places.
+
+    Left out are those of an attempt that was given up for another one, and synthesizers that
+    were given no node that was seen before: a sub-question engine puts its answers together so.
+    """
+    given_up = {one: _given_up(query, one) for one in stages}
+    counted = [one for one in stages if not given_up[one] or all(given_up.values())]
+    seen = set().union(*(one.ids | one.given for one in counted if one.kind != PROMPT))
+    counted = [one for one in counted if _holds_documents(one, seen)]
+    places: list[Place] = []
+    for stage in counted:
+        places.append(
+            Place(
+                stage,
+                [one for one in stage.copies if stage.kind != PROMPT or one[0] in seen],
+                _parent(stage, counted),
+                () if stage.kind == "retrieve" else _inputs(stage, places),
+                _error(stage) or ("" if query.failed else given_up[stage]),
+            )
+        )
+    return places
+
+
+def _holds_documents(stage: Stage, seen: set[str]) -> bool:
+    return stage.kind != PROMPT or not stage.ids or not stage.ids.isdisjoint(seen)
+
+
+def _error(stage: Stage) -> str:
+    unended = stage.seconds is None and stage.kind != PROMPT
+    return "it never ended" if unended else stage.error
+
+
+def _given_up(query: Query, stage: Stage) -> str:
     """Say why a span around a stage failed, so that something else was tried; "" if none did.
 
     What made the whole query fail ended it: there was nothing else.
     """
-    at_root = query.failed
     frame = stage.frame.outer
     while frame is not None:
         failure = frame.failed
         if failure is not None and failure.kind not in _CONTROL_FLOW:
+            at_root = query.failed
             if at_root is None or failure.identity != at_root.identity:
                 return f"its attempt was given up: {failure.text}"
         frame = frame.outer
     return ""
 
 
-def around(stage: Stage, stages: Sequence[Stage]) -> int | None:
-    """Find the retrieval or postprocessing that a stage ran inside of: its place among them."""
+def _parent(stage: Stage, counted: Sequence[Stage]) -> int | None:
     outer = stage.parent
-    while outer is not None and outer not in stages:
+    while outer is not None and outer not in counted:
         outer = outer.parent
-    return None if outer is None else stages.index(outer)
+    return None if outer is None else counted.index(outer)
 
 
-def inputs(stage: Stage, stages: Sequence[Stage], taken: set[int]) -> tuple[int, ...]:
+def _inputs(stage: Stage, before: Sequence[Place]) -> tuple[int, ...]:
     """Find the stages whose nodes a postprocessor or synthesizer was given.
 
-    Args:
-        stage: The postprocessor's or synthesizer's.
-        stages: All stages.
-        taken: The places of those that another one took on before.
-
-    Returns:
-        Their places: those that some of its nodes were seen in last. Where it was given
-        nothing, or a synthesizer ends an engine's work, those that belong together with it.
+    Those that gave some of them and were not taken on by another one yet; for a synthesizer
+    of an engine, which ends what the engine does, and for one that was given nothing, also
+    the others beside it.
     """
-    before = [
-        (place, one)
-        for place, one in enumerate(stages[: stages.index(stage)])
-        if place not in taken and one.parent is stage.parent and not one.error
+    taken = {place for one in before for place in one.inputs}
+    free = [
+        (place, one.stage)
+        for place, one in enumerate(before)
+        if place not in taken and one.stage.parent is stage.parent and not one.error
     ]
-    near = [place for place, one in before if one.scope is stage.scope]
-    shared = [place for place, one in before if one.ids & stage.given]
+    beside = {place for place, one in free if one.scope is stage.scope}
+    shared = {place for place, one in free if not one.ids.isdisjoint(stage.given)}
     ends = stage.kind == PROMPT and stage.scope is not None and stage.scope.kind != RUN
-    return tuple(sorted({*near, *shared}) if ends else shared or near)
+    return tuple(sorted(beside | shared if ends else shared or beside))

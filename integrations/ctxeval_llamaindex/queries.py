@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval import QueryStatus
 from ctxeval_llamaindex.snapshots import Fields
-from ctxeval_llamaindex.spans import RERANK, RETRIEVE, SCOPES
+from ctxeval_llamaindex.spans import PROMPT, RERANK, RETRIEVE, SCOPES
 
 if TYPE_CHECKING:
     from ctxeval_llamaindex.takers import Taker
@@ -121,6 +121,16 @@ class Stage:
         self.error = ""
         self.started = time.perf_counter()
 
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return "synthesizer" if self.kind == PROMPT else type(self.owner).__name__
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of its nodes."""
+        return frozenset(one[0] for one in self.copies)
+
 
 class Frame:
     """A span that matters. Contexts that live on may keep it, so it lets go of all else.
@@ -166,19 +176,13 @@ class Frame:
         self.stage: Stage | None = None
         self.failed: Failure | None = None
 
-    def ancestors(self) -> Iterator[Frame]:
-        """Go from the frame around it to the root."""
-        frame = self.outer
-        while frame is not None:
-            yield frame
-            frame = frame.outer
-
 
 class Query:
     """A root span and everything below it that matters.
 
     Attributes:
         id_: The root's span id.
+        kind: What the root is.
         order: Its place in the order of asking.
         pid: The process that asks.
         name: The root's class.
@@ -187,9 +191,9 @@ class Query:
         metadata: The tags that are meant for us.
         takers: Who gets the record.
         whole: Does one of them need the nodes themselves?
-        root: The root's frame.
-        frames: All frames.
+        frames: All frames, the root first.
         stages: The stages, in order of starting.
+        failed: Why the root failed.
         step_failed: Why a step of a workflow failed last.
         started: When it began.
         outcome: How it ended; None while it is under way.
@@ -214,10 +218,17 @@ class Query:
     )
 
     def __init__(
-        self, id_: str, name: str, input: Any, metadata: Mapping[str, Any], takers: list[Taker]
+        self,
+        id_: str,
+        kind: str,
+        name: str,
+        input: Any,
+        metadata: Mapping[str, Any],
+        takers: list[Taker],
     ) -> None:
         """Begin."""
         self.id_ = id_
+        self.kind = kind
         self.order = next(_order)
         self.pid = os.getpid()
         self.name = name
@@ -226,9 +237,9 @@ class Query:
         self.metadata = metadata
         self.takers = takers
         self.whole = any(taker.sees_nodes for taker in takers)
-        self.root: Frame | None = None
         self.frames: list[Frame] = []
         self.stages: list[Stage] = []
+        self.failed: Failure | None = None
         self.step_failed: Failure | None = None
         self.outcome: Outcome | None = None
         self.started = time.time()

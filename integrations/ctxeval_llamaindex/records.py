@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ctxeval import Chunk, QueryRecord, Retrieval
+from ctxeval import QueryRecord, Retrieval
+from ctxeval_llamaindex.funnel import Place, funnel
 from ctxeval_llamaindex.queries import Outcome, Query, Stage
 from ctxeval_llamaindex.reading import by_key
 from ctxeval_llamaindex.snapshots import IdKey, chunks_of
-from ctxeval_llamaindex.spans import PROMPT, RETRIEVE, RUN
+from ctxeval_llamaindex.spans import PROMPT, RETRIEVE
 
 Key = str | Callable[[Any], Any] | None
-
-_CONTROL_FLOW = ("WaitingForEvent", "WorkflowDone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +61,29 @@ class Reader:
         return outcome.answer
 
     def _retrievals(self, query: Query, stages: Sequence[Stage]) -> list[Retrieval]:
-        given_up = {id(stage): _given_up(query, stage) for stage in stages}
-        counted = [one for one in stages if not given_up[id(one)] or all(given_up.values())]
-        seen = {fields[0] for one in counted if one.kind != PROMPT for fields in one.copies}
-        seen.update(*(one.given for one in counted))
-        counted = [one for one in counted if one.kind != PROMPT or _is_of_documents(one, seen)]
-        place = {id(stage): order for order, stage in enumerate(counted)}
-        made = [
+        places = funnel(query, stages)
+        chunks = [chunks_of(one.copies, self.id_key) for one in places]
+        return [
             Retrieval(
-                query=stage.query,
-                chunks=self._chunks(stage, seen),
-                name="synthesizer" if stage.kind == PROMPT else type(stage.owner).__name__,
-                kind=stage.kind,
-                parent=_parent(stage, place),
+                query=one.stage.query,
+                chunks=chunks[order],
+                name=one.stage.name,
+                kind=_kind(order, places),
+                parent=one.parent,
                 order=order,
-                latency=stage.seconds or 0.0,
-                error=stage.error or ("it never ended" if stage.seconds is None else ""),
+                latency=0.0 if one.stage.kind == PROMPT else one.stage.seconds or 0.0,
+                error=one.error,
+                inputs=one.inputs,
             )
-            for order, stage in enumerate(counted)
+            for order, one in enumerate(places)
         ]
-        return made
+
+
+def _kind(order: int, places: Sequence[Place]) -> Literal["retrieve", "rerank", "prompt"]:
+    """Call a retriever's run reranking, too, where another one inside found all that it gives."""
+    stage = places[order].stage
+    if stage.kind != RETRIEVE:
+        return "prompt" if stage.kind == PROMPT else "rerank"
+    inner = [one.stage for one in places if one.parent == order and one.stage.kind == RETRIEVE]
+    same = len(inner) == 1 and inner[0].query == stage.query
+    return "rerank" if same and stage.ids and stage.ids <= inner[0].ids else "retrieve"
