@@ -80,6 +80,7 @@ class OpenAICompatible:
                 return await self._probe_or_send(messages, schema, max_tokens)
             except _Refused as refused:
                 fault = refused.fault
+                dialect.silent = fault.unreachable
                 if fault.filtered:
                     usage = Usage(requests=1, unreported=1)
                     return Completion(fault.message, usage, "content_filter", self.model)
@@ -97,12 +98,10 @@ class OpenAICompatible:
         self, messages: Sequence[Message], schema: Schema, max_tokens: int | None
     ) -> Completion:
         """Send at once where the dialect is known; else one call finds out, the rest wait."""
-        if not self._dialect.settled:
+        if self._dialect.unknown:
             async with self._dialect.probe.get():
-                if not self._dialect.settled:
-                    completion = await self._send(messages, schema, max_tokens)
-                    self._dialect.settled = True
-                    return completion
+                if self._dialect.unknown:
+                    return await self._send(messages, schema, max_tokens)
         return await self._send(messages, schema, max_tokens)
 
     async def _send(
@@ -121,6 +120,7 @@ class OpenAICompatible:
                     response = await response
         except Exception as error:
             raise _Refused(Fault(error), sent, version, error) from None
+        self._dialect.settled = True
         return read_completion(response)
 
     def _wait(self, fault: Fault, retries: int) -> float | None:

@@ -29,6 +29,8 @@ class Dialect:
         version: Counts what was learnt, so that a call which was under way meanwhile
             is simply sent again.
         settled: Has the endpoint accepted a call?
+        silent: Did the last call get no answer? Then nobody waits for another to find out:
+            with long timeouts, one call after the other would take hours.
         probe: Held by the one call that finds out, while others wait.
     """
 
@@ -39,7 +41,13 @@ class Dialect:
         self.dropped: set[str] = set()
         self.version = 0
         self.settled = False
+        self.silent = False
         self.probe = PerLoop(asyncio.Lock)
+
+    @property
+    def unknown(self) -> bool:
+        """Is it still to be found out, by one call alone, what is accepted?"""
+        return not (self.settled or self.silent)
 
     def apply(
         self, parameters: dict[str, Any], schema: Schema, max_tokens: int | None

@@ -200,16 +200,17 @@ class Query:
     """
 
     __slots__ = (
+        "failed",
         "frames",
         "id_",
         "input",
+        "kind",
         "metadata",
         "name",
         "order",
         "outcome",
         "pid",
         "question",
-        "root",
         "stages",
         "started",
         "step_failed",

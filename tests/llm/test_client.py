@@ -124,6 +124,18 @@ def test_each_refusal_costs_one_call(serve, connect, ask, accepts, refusals):
     assert server.statuses[400] == refusals
 
 
+@pytest.mark.timeout(60)
+def test_where_nobody_answers_nobody_waits_in_line(serve, connect, ask):
+    server = serve(latency=60)
+    llm = connect(server, timeout=0.5, max_retries=0)
+
+    async def sixteen():
+        return await asyncio.gather(*(ask(llm) for _ in range(16)), return_exceptions=True)
+
+    assert {type(error) for error in run(sixteen())} == {JudgeError}
+    assert server.max_in_flight > 1, "after the first"
+
+
 def test_what_was_learnt_serves_other_models_objects(serve, connect, ask):
     server = serve(accepts={"text", *PARAMETERS})
     run(ask(connect(server)))

@@ -272,6 +272,18 @@ async def test_metrics_asked_apart_at_once_agree_with_those_asked_together():
     assert len(llm.documents) == 30
 
 
+def test_equal_samples_at_once_fail_once():
+    class Fails(Patient):
+        async def complete(self, messages, schema, *, max_tokens=None):
+            await super().complete(messages, schema, max_tokens=max_tokens)
+            raise JudgeError("down")
+
+    llm = Fails()
+    results = score_all([BASIC] * 5, both(llm))
+    assert {r.reason for result in results for r in result.values()} == {"down"}
+    assert len(llm.documents) == 1
+
+
 def test_a_claim_asked_of_different_chunks_at_once():
     llm = Patient(supported={"x": {"b"}})
     samples = [sample([chunk], ["x"]) for chunk in "abab"]
@@ -806,6 +818,23 @@ def test_a_refused_chunk_is_isolated(reason):
     assert recall.bounds == (1 / 3, 1.0)
     # 8 shown, then 4 and 4, of the refused half 2 and 2, then 1 and 1.
     assert sorted((len(d["chunks"]) for d in llm.documents), reverse=True) == [8, 4, 4, 2, 2, 1, 1]
+
+
+def test_the_half_that_asks_nothing_is_not_sent():
+    class Fickle(ScriptedLLM):
+        """Leaves one verdict out, and won't answer when asked for it."""
+
+        async def complete(self, messages, schema, *, max_tokens=None):
+            reply = await super().complete(messages, schema, max_tokens=max_tokens)
+            if len(self.documents) == 1:
+                items = json.loads(reply.text)["chunks"]
+                return Completion(json.dumps({"chunks": items[1:]}))
+            return Completion("", Usage(1), "refusal") if len(self.documents) == 2 else reply
+
+    llm = Fickle(relevant=set("abcd"))
+    assert ContextPrecision(llm, cache=MemoryCache()).score(sample("abcd")).value == 1.0
+    assert [len(d["chunks"]) for d in llm.documents] == [4, 4, 2]
+    assert [len(asked_chunks(d)) for d in llm.documents] == [4, 1, 1]
 
 
 def test_a_chunk_that_azure_filters_is_isolated(serve, connect):
