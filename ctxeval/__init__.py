@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
     from ctxeval.llm.protocol import LLM, Completion
+    from ctxeval.record.reading import read_samples
     from ctxeval.scoring import ascore, score
     from ctxeval.store.store import Store
 
@@ -82,6 +83,7 @@ _LAZY = {
     "LLM": "ctxeval.llm.protocol",
     "Completion": "ctxeval.llm.protocol",
     "Store": "ctxeval.store.store",
+    "read_samples": "ctxeval.record.reading",
     "ascore": "ctxeval.scoring",
     "score": "ctxeval.scoring",
 }
@@ -147,6 +149,7 @@ __all__ = [
     "evaluate",
     "gate",
     "llm_factory",
+    "read_samples",
     "score",
     "text_id",
     "trace",

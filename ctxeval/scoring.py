@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.errors import CtxEvalError, InvalidSampleError, JudgeError, short
@@ -17,6 +18,9 @@ from ctxeval.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from ctxeval.llm.protocol import LLM
+
+GIVE_UP_AFTER = 3
+"""After so many equal failures in a row, a function of the user's own counts as out of order."""
 
 Results = dict[str, MetricResult]
 """Results by the metric's name."""
@@ -151,18 +155,20 @@ def _score_without_model(work: Sequence[_Work]) -> None:
             by_judge.setdefault(group[0].judge.shared_by, []).append((one, group))
     for members in by_judge.values():
         judge = members[0][1][0].judge
-        try:
+        with suppress(Exception):  # what is wrong with one sample shows when it is judged
             judge.prepare([one.sample for one, _ in members])
-        except Exception as error:  # the user's embedding function may raise anything
-            for one, group in members:
-                one.fail(group, error)
-            continue
+        alike: list[str] = []
         for one, group in members:
             try:
+                if len(alike) >= GIVE_UP_AFTER:
+                    raise CtxEvalError(f"not tried, after {GIVE_UP_AFTER} like it: {alike[-1]}")
                 verdicts = judge.judge(one.sample)
-            except Exception as error:
+            except Exception as error:  # the user's embedding function may raise anything
                 one.fail(group, error)
+                said = repr(error)
+                alike = [*alike, said] if said in alike or not alike else [said]
             else:
+                alike = []
                 one.conclude(group, verdicts)
 
 

@@ -1,6 +1,11 @@
 """Real LlamaIndex parts, with scripts in the place of models."""
 
+import itertools
 from typing import Any
+
+import pytest
+
+pytest.importorskip("llama_index.core")
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
@@ -62,6 +67,9 @@ def index(*nodes: TextNode) -> VectorStoreIndex:
     return VectorStoreIndex(nodes=list(nodes), embed_model=Letters())
 
 
+_NUMBERS = itertools.count()
+
+
 class Judge(CustomLLM):
     """A LlamaIndex model that judges by the rules of a `ScriptedLLM`, or as it is told.
 
@@ -77,7 +85,8 @@ class Judge(CustomLLM):
     _calls: list[dict[str, Any]] = PrivateAttr(default_factory=list)
 
     def __init__(self, script: ScriptedLLM | None = None, replies: Any = (), **fields: Any) -> None:
-        super().__init__(**fields)
+        # A name of its own, so that none gets another's kept verdicts.
+        super().__init__(**{"model_name": f"scripted-{next(_NUMBERS)}", **fields})
         self._script = script or ScriptedLLM()
         self._replies = list(replies)
 

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, short
+from ctxeval.fields import MAX_CLAIMS
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.replies import Reading, read_claims, read_verdicts
 from ctxeval.judges.shards import Shard
 from ctxeval.llm.loop import PerLoop, PerObject
 from ctxeval.llm.protocol import LLM, Completion, Message, Schema
-from ctxeval.sample import MAX_CLAIMS
 from ctxeval.verdicts import Usage
 
 T = TypeVar("T")

@@ -227,7 +227,7 @@ def _vote(
         text=text,
         reason=reason,
         matched=tuple(matched),
-        grade=int(bool(value)),
+        grade=1 if rank_of is not None else int(bool(value)),
         votes=votes if len(votes) > 1 else (),
     )
 

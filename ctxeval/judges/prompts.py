@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, near, short
+from ctxeval.fields import MAX_CLAIMS
 from ctxeval.llm.protocol import Message, Schema
-from ctxeval.sample import MAX_CLAIMS
 
 VERSION = "1"
 """Changes whenever a word below changes: it enters signatures and the keys of kept verdicts."""

@@ -87,7 +87,7 @@ class SpanVerdicts(Verdicts):
                     text=_name(span),
                     reason="" if whole else f"{covered} of {wanted} characters are covered",
                     matched=tuple(matched),
-                    grade=int(whole),
+                    grade=1,
                 )
             )
         return tuple(verdicts)

@@ -8,9 +8,10 @@ from os import PathLike
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
+from ctxeval.fields import as_id
 from ctxeval.record.files import file_rows
 from ctxeval.record.reading import rows_of
-from ctxeval.sample import Sample, as_id
+from ctxeval.sample import Sample
 
 
 class Found(NamedTuple):

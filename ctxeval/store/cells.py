@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -35,7 +36,7 @@ def get_many(database: Database, keys: Sequence[str]) -> dict[str, list[Finding]
 def put_many(database: Database, privacy: Privacy, findings: Iterable[tuple[str, Finding]]) -> None:
     """Keep findings; see `CellCache.put_many`."""
     now = microseconds(None)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, finding in findings:
         kept = privacy.finding(finding)
         if kept is not None:

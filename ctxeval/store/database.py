@@ -88,9 +88,12 @@ class Database:
         options: dict[str, Any] = {"ctxeval_begin": "BEGIN IMMEDIATE" if write else "BEGIN"}
         if not write and self.place.path is None:
             options["isolation_level"] = "REPEATABLE READ"
-        with self._using() as engine, engine.connect() as connection:
-            with connection.execution_options(**options).begin():
-                return work(connection)
+        with (
+            self._using() as engine,
+            engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
+            return work(connection)
 
     def _prepare(self) -> None:
         """Make what is not there yet, and bring it up to date."""
@@ -99,7 +102,8 @@ class Database:
                 # 0600: questions and texts are nobody else's business. SQLite gives its
                 # further files the same mode.
                 os.close(os.open(self.place.path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._outside("PRAGMA journal_mode=WAL")
+            # Of a new file: records take more than a page of the usual 4 KB can share out.
+            self._outside("PRAGMA page_size=8192", "PRAGMA journal_mode=WAL")
         version = self._once(schema.version_of, write=False)
         if not schema.check(version, self.place.shown):
             self._once(lambda c: schema.bring_up_to_date(c, self.place.shown), write=True)
@@ -167,6 +171,7 @@ def _engine(place: Place) -> Engine:
             # Enough for a killed process; a power cut may cost the last commits, never the file.
             cursor.execute("PRAGMA synchronous=NORMAL")
             cursor.execute("PRAGMA secure_delete=ON")
+            cursor.execute("PRAGMA wal_autocheckpoint=2000")
             cursor.execute("PRAGMA journal_size_limit=67108864")
 
     @event.listens_for(engine, "begin")

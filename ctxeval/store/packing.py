@@ -1,7 +1,8 @@
 """A record as one short row: columns instead of objects, each string once, nothing twice.
 
-What is long or comes again and again (texts, reasons, signatures, metadata of chunks) is
-put aside into `Strings`; results and verdicts that several scores share stand there once.
+What is long or comes again and again (texts, metadata of chunks, what a result or a stage
+has in common with others) is put aside into `Strings`; results and verdicts that several
+scores share stand there once.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from ctxeval.record.query import Chunk, QueryRecord, Retrieval
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
-from ctxeval.store.plain import Strings, decode, encode, to_bytes, to_text
+from ctxeval.store.plain import Strings, decode, encode, written
 from ctxeval.store.verdicts import VerdictPacker, VerdictUnpacker
-from ctxeval.verdicts import Usage
+from ctxeval.verdicts import Usage, Verdicts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+
+_COLUMNS = attrgetter("id", "text", "id_source", "rank", "score", "span", "metadata")
 
 
 def pack(record: QueryRecord) -> tuple[Strings, bytes]:
@@ -27,53 +31,51 @@ def pack(record: QueryRecord) -> tuple[Strings, bytes]:
     strings = Strings()
     verdicts = VerdictPacker(strings)
     results = _Results(strings, verdicts)
-    retrievals = [_retrieval(one, record.question, strings, verdicts) for one in record.retrievals]
-    for packed, one in zip(retrievals, record.retrievals, strict=True):
-        packed.append(results.pack(one.scores))
-    scores = results.pack(record.scores)
     reference = record.reference
+    # The verdicts refer to the stages, so these come first.
+    stages = [_pack_stage(one, record.question, strings, verdicts) for one in record.retrievals]
     body = [
         record.id,
         record.question,
         record.answer,
-        strings[record.status],
-        retrievals,
-        scores,
+        stages,
+        [results.pack(one.scores) for one in record.retrievals],
+        results.pack(record.scores),
         results.packed,
         verdicts.packed,
-        [strings[name] for name in sorted(record.pending)],
         record.metadata,
         _moment(record.started),
         _moment(record.ended),
-        None if reference is None else strings[_json(reference.model_dump(exclude_none=True))],
-        strings[record.unreferenced],
+        reference and strings[written(reference.model_dump(exclude_none=True))],
+        strings[written([record.status, record.unreferenced, sorted(record.pending)])],
     ]
     return strings, encode(body)
 
 
 def unpack(strings: Sequence[str], data: bytes) -> QueryRecord:
     """Read what `pack` wrote."""
-    id, question, answer, status, stages, scores, results, verdicts, *rest = decode(data)
-    pending, metadata, started, ended, reference, unreferenced = rest
-    retrievals = [_unpack_retrieval(stage, question, strings) for stage in stages]
+    id, question, answer, stages, of_stages, scores, results, verdicts, *rest = decode(data)
+    metadata, started, ended, reference, state = rest
+    retrievals = [_unpack_stage(stage, question, strings) for stage in stages]
     unpacker = VerdictUnpacker(strings, retrievals)
     read = [unpacker.unpack(packed) for packed in verdicts]
     made = [_unpack_result(packed, strings, read) for packed in results]
-    for retrieval, stage in zip(retrievals, stages, strict=True):
-        retrieval.scores = {strings[name]: made[number] for name, number in stage[-1]}
+    for retrieval, packed in zip(retrievals, of_stages, strict=True):
+        retrieval.scores = _unpack_scores(packed, made)
+    status, unreferenced, pending = decode(strings[state])
     return QueryRecord(
         id=id,
         question=question,
         answer=answer,
-        status=strings[status],  # type: ignore[arg-type]  # as it was put
+        status=status,
         retrievals=retrievals,
-        scores={strings[name]: made[number] for name, number in scores},
-        pending=frozenset(strings[name] for name in pending),
+        scores=_unpack_scores(scores, made),
+        pending=frozenset(pending),
         metadata=metadata,
         started=_unpack_moment(started),
         ended=_unpack_moment(ended),
-        reference=None if reference is None else Sample(**decode(to_bytes(strings[reference]))),
-        unreferenced=strings[unreferenced],
+        reference=None if reference is None else Sample(**decode(strings[reference])),
+        unreferenced=unreferenced,
     )
 
 
@@ -84,125 +86,117 @@ class _Results:
         self._strings = strings
         self._verdicts = verdicts
         self._places: dict[int, int] = {}
-        self.packed: list[list[Any]] = []
+        self.packed: list[tuple[Any, ...]] = []
 
-    def pack(self, scores: Mapping[str, MetricResult]) -> list[tuple[int, int]]:
-        return [(self._strings[name], self._place(result)) for name, result in scores.items()]
+    def pack(self, scores: Mapping[str, MetricResult]) -> list[Any]:
+        """Give the places of results, each with its name where that is not its metric's."""
+        return [
+            self._place(result) if name == result.metric else [name, self._place(result)]
+            for name, result in scores.items()
+        ]
 
     def _place(self, result: MetricResult) -> int:
         place = self._places.get(id(result))
-        if place is not None:
-            return place
-        strings = self._strings
-        verdicts, usage, value = result.verdicts, result.usage, result.value
-        bounds: Any = result.bounds
-        self.packed.append(
-            [
-                strings[result.metric],
-                value,
-                strings[result.status],
-                strings[result.reason],
-                True if bounds == (value, value) else bounds,
-                strings[result.signature],
-                None if verdicts is None else self._verdicts.place(verdicts),
-                True
-                if verdicts is not None and usage is verdicts.usage
-                else usage and astuple(usage),
-            ]
-        )
-        place = self._places[id(result)] = len(self.packed) - 1
+        if place is None:
+            place = self._places[id(result)] = len(self.packed)
+            self.packed.append(self._pack(result))
         return place
 
+    def _pack(self, result: MetricResult) -> tuple[Any, ...]:
+        value, verdicts, usage = result.value, result.verdicts, result.usage
+        shared = verdicts is not None and usage is verdicts.usage
+        return (
+            self._strings[written([result.metric, result.status, result.reason, result.signature])],
+            value,
+            1 if result.bounds == (value, value) else result.bounds,
+            None if verdicts is None else self._verdicts.place(verdicts),
+            1 if shared else usage and astuple(usage),
+        )
 
-def _unpack_result(packed: list[Any], strings: Sequence[str], read: list[Any]) -> MetricResult:
-    metric, value, status, reason, bounds, signature, place, usage = packed
+
+def _unpack_scores(packed: list[Any], made: list[MetricResult]) -> dict[str, MetricResult]:
+    scores: dict[str, MetricResult] = {}
+    for one in packed:
+        name, place = one if isinstance(one, list) else (made[one].metric, one)
+        scores[name] = made[place]
+    return scores
+
+
+def _unpack_result(packed: list[Any], strings: Sequence[str], read: list[Verdicts]) -> MetricResult:
+    common, value, bounds, place, usage = packed
+    metric, status, reason, signature = decode(strings[common])
     verdicts = None if place is None else read[place]
-    return MetricResult(
-        value,
-        strings[status],  # type: ignore[arg-type]  # as it was put
-        strings[reason],
-        verdicts,
-        (value, value) if bounds is True else bounds and tuple(bounds),
-        strings[metric],
-        strings[signature],
-        verdicts.usage if usage is True else usage and Usage(*usage),
+    if verdicts is not None and usage == 1:
+        usage = verdicts.usage
+    elif usage is not None:
+        usage = Usage(*usage)
+    bounds = (value, value) if bounds == 1 else bounds and tuple(bounds)
+    return MetricResult(value, status, reason, verdicts, bounds, metric, signature, usage)
+
+
+def _pack_stage(
+    one: Retrieval, question: str, strings: Strings, verdicts: VerdictPacker
+) -> tuple[Any, ...]:
+    columns: Any = list(zip(*map(_COLUMNS, one.chunks), strict=True)) or [()] * 7
+    ids, texts, sources, ranks, scores, spans, metadata = columns
+    verdicts.know(ids, texts)
+    count = len(ids)
+    source = sources[0] if count and sources.count(sources[0]) == count else sources
+    return (
+        strings[written([one.name, one.kind, one.parent, one.order, one.error, source])],
+        None if one.query == question else one.query,
+        one.latency,
+        ids,
+        _run([strings[text] for text in texts]),
+        None if ranks == tuple(range(count)) else ranks,
+        None if scores.count(None) == count else scores,
+        None if spans.count(None) == count else [s and (s.document, s.start, s.end) for s in spans],
+        # They come again with the chunk, so each is put aside as a whole.
+        _run([strings[written(each)] for each in metadata]) if any(metadata) else None,
     )
 
 
-def _retrieval(
-    one: Retrieval, question: str, strings: Strings, verdicts: VerdictPacker
-) -> list[Any]:
-    chunks = one.chunks
-    ids = tuple([chunk.id for chunk in chunks])
-    texts = tuple([chunk.text for chunk in chunks])
-    verdicts.know(ids, texts)
-    sources = [strings[chunk.id_source] for chunk in chunks]
-    ranks = [chunk.rank for chunk in chunks]
-    scores = [chunk.score for chunk in chunks]
-    spans = [chunk.span for chunk in chunks]
-    return [
-        None if one.query == question else one.query,
-        ids,
-        sources[:1] if len(set(sources)) == 1 else sources,
-        [strings[text] for text in texts],
-        None if ranks == list(range(len(ranks))) else ranks,
-        scores if any(score is not None for score in scores) else None,
-        [span and tuple(dict(span).values()) for span in spans] if any(spans) else None,
-        _metadata(chunks, strings),
-        strings[one.name],
-        strings[one.kind],
-        one.parent,
-        one.order,
-        one.latency,
-        strings[one.error],
-    ]
-
-
-def _metadata(chunks: Sequence[Chunk], strings: Strings) -> list[int] | None:
-    """A chunk's metadata come again with the chunk: each is put aside as one string."""
-    if not any(chunk.metadata for chunk in chunks):
-        return None
-    return [strings[_json(chunk.metadata)] for chunk in chunks]
-
-
-def _unpack_retrieval(packed: list[Any], question: str, strings: Sequence[str]) -> Retrieval:
-    query, ids, sources, texts, ranks, scores, spans, metadata, *rest = packed
-    name, kind, parent, order, latency, error, _ = rest
+def _unpack_stage(packed: list[Any], question: str, strings: Sequence[str]) -> Retrieval:
+    common, query, latency, ids, texts, ranks, scores, spans, metadata = packed
+    name, kind, parent, order, error, sources = decode(strings[common])
+    count = len(ids)
+    texts = _unrun(texts, count)
+    metadata = metadata if metadata is None else _unrun(metadata, count)
     chunks = tuple(
         Chunk(
-            rank=rank if ranks is None else ranks[rank],
+            rank=n if ranks is None else ranks[n],
             id=id,
-            id_source=strings[sources[rank if len(sources) > 1 else 0]],
-            text=strings[texts[rank]],
-            score=None if scores is None else scores[rank],
-            span=None if spans is None or spans[rank] is None else Span(*spans[rank]),
-            metadata={} if metadata is None else decode(to_bytes(strings[metadata[rank]])),
+            id_source=sources if isinstance(sources, str) else sources[n],
+            text=strings[texts[n]],
+            score=scores and scores[n],
+            span=spans and spans[n] and Span(*spans[n]),
+            metadata={} if metadata is None else decode(strings[metadata[n]]),
         )
-        for rank, id in enumerate(ids)
+        for n, id in enumerate(ids)
     )
-    return Retrieval(
-        query=question if query is None else query,
-        chunks=chunks,
-        name=strings[name],
-        kind=strings[kind],  # type: ignore[arg-type]  # as it was put
-        parent=parent,
-        order=order,
-        latency=latency,
-        error=strings[error],
-    )
+    query = question if query is None else query
+    return Retrieval(query, chunks, name, kind, parent, order, latency, error)
 
 
-def _json(value: Any) -> str:
-    return to_text(encode(value))
+def _run(places: list[int]) -> list[int] | int:
+    """Shorten what counts up by one: its first says it all."""
+    first = places[0] if places else 0
+    return first if places == list(range(first, first + len(places))) else places
+
+
+def _unrun(packed: list[int] | int, count: int) -> Sequence[int]:
+    return range(packed, packed + count) if isinstance(packed, int) else packed
 
 
 def _moment(moment: datetime | None) -> int | str | None:
-    if moment is None or moment.tzinfo is not UTC:
-        return moment and moment.isoformat()
-    return (moment - EPOCH) // MICROSECOND
+    if moment is None:
+        return None
+    return (moment - EPOCH) // MICROSECOND if moment.tzinfo is UTC else moment.isoformat()
 
 
 def _unpack_moment(packed: int | str | None) -> datetime | None:
-    if isinstance(packed, int):
-        return EPOCH + packed * MICROSECOND
-    return packed and datetime.fromisoformat(packed)  # type: ignore[return-value]  # None or text
+    if packed is None:
+        return None
+    return (
+        EPOCH + packed * MICROSECOND if isinstance(packed, int) else datetime.fromisoformat(packed)
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import pydantic_core
@@ -11,7 +13,7 @@ import pydantic_core
 MAX_DEPTH = 50
 
 
-class Strings(dict[str, int]):
+class Strings(defaultdict[str, int]):
     """The strings of one row that are kept once for all rows, by their place in the row's list.
 
     Examples:
@@ -20,10 +22,9 @@ class Strings(dict[str, int]):
         (0, 1, 0)
     """
 
-    def __missing__(self, text: str) -> int:
-        """Give a new string the next place."""
-        place = self[text] = len(self)
-        return place
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__(count().__next__)
 
 
 def encode(value: Any) -> bytes:
@@ -39,9 +40,14 @@ def encode(value: Any) -> bytes:
         return json.dumps(_plain(value, 0)).encode()
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | str) -> Any:
     """Read what `encode` wrote."""
     return json.loads(data)
+
+
+def written(value: Any) -> str:
+    """Write plain data as JSON, as text: for what is put aside as a whole."""
+    return encode(value).decode()
 
 
 def to_bytes(text: str) -> bytes:

@@ -17,23 +17,8 @@ Redact = Callable[[str], str]
 Seen = dict[int, Any]
 
 NO_TEXTS = frozenset(
-    [
-        "id",
-        "key",
-        "run",
-        "metric",
-        "metrics",
-        "status",
-        "signature",
-        "judge",
-        "retrieved_context_ids",
-        "reference_context_ids",
-        "retrieved_spans",
-        "reference_spans",
-        "span",
-        "id_source",
-        "kind",
-    ]
+    ("id", "key", "run", "metric", "status", "signature", "judge", "id_source", "kind")
+    + ("retrieved_context_ids", "reference_context_ids", "retrieved_spans", "reference_spans")
 )
 """The names of fields of plain data that hold ids and names, not texts."""
 

@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Self, TextIO, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, overload
 
 from ctxeval.errors import StoreError, short
 from ctxeval.judges.cells import Finding
@@ -50,7 +50,7 @@ class Store:
         ['What is a mora?']
     """
 
-    _shared: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
+    _shared: ClassVar[weakref.WeakValueDictionary[str, Store]] = weakref.WeakValueDictionary()
 
     def __init__(
         self, url: Source = DEFAULT, *, store_text: bool = True, redact: Redact | None = None

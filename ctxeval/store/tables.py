@@ -129,7 +129,7 @@ def fingerprint(text: str) -> bytes:
 
 
 def question_key(question: str) -> bytes:
-    """Give what a question is looked up by: as in `References`, case and white space don't matter."""
+    """Give what a question is looked up by; as in `References`, case and space don't matter."""
     return fingerprint(" ".join(question.casefold().split()))
 
 

@@ -68,7 +68,7 @@ class VerdictPacker:
 
     def _pack_all(self, all_of: Sequence[Verdict]) -> list[Any]:
         strings = self._strings
-        columns = [
+        return [
             "".join([_MARKS[one.value] for one in all_of]),
             self._texts(tuple([one.text for one in all_of])),
             [strings[one.reason] for one in all_of] if any(v.reason for v in all_of) else 0,
@@ -79,7 +79,6 @@ class VerdictPacker:
             if any(v.votes for v in all_of)
             else 0,
         ]
-        return columns
 
     def _texts(self, texts: tuple[str, ...]) -> tuple[int, int] | list[list[int]]:
         known = self._columns.get(texts)

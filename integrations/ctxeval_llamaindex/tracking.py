@@ -1,28 +1,27 @@
 """Which span belongs to which query, and when each query is over.
 
 Queries are told apart by a context variable of our own, never by the root of their spans:
-LlamaIndex's own variable outlives an agent's run in its caller's context.
+LlamaIndex's variable may outlive a workflow's run in its caller's context.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
-from weakref import ref
+from weakref import WeakKeyDictionary, proxy
 
 from ctxeval import Recorder
-from ctxeval_llamaindex.queries import Failure, Frame, Outcome, Query, Stage
-from ctxeval_llamaindex.reading import answer_of, input_of, question_of, text_of
+from ctxeval_llamaindex.endings import Endings
+from ctxeval_llamaindex.queries import Failure, Frame, Query, Stage
+from ctxeval_llamaindex.reading import input_of, question_of, text_of
 from ctxeval_llamaindex.snapshots import ids_of, snapshot
 from ctxeval_llamaindex.spans import (
     IGNORED,
     PROMPT,
     QUERY,
-    RERANK,
     RETRIEVE,
     ROOTS,
     RUN,
@@ -34,9 +33,10 @@ from ctxeval_llamaindex.spans import (
     kind_of,
     wants_no_documents,
 )
-from ctxeval_llamaindex.streams import watch
 from ctxeval_llamaindex.suppression import suppressed
 from ctxeval_llamaindex.takers import Taker
+
+Named = Mapping[str, Any]
 
 _here: ContextVar[Frame | None] = ContextVar("ctxeval_llamaindex_frame", default=None)
 """The innermost frame around the code that is running now; it may be over already."""
@@ -47,37 +47,193 @@ class Tracker:
 
     Attributes:
         current: Gives the recorder of the block that is running, or None.
-        attached: Gives the takers that take all queries.
+        attached: Gives the takers of all queries.
+        endings: Sees to how queries end.
     """
 
     def __init__(self) -> None:
         """See the class."""
         self.current: Callable[[], Recorder | None] = lambda: None
         self.attached: Callable[[], list[Taker]] = list
-        self._of_blocks: dict[int, Taker] = {}
+        self.endings = Endings()
+        self._of_blocks: WeakKeyDictionary[Recorder, Taker] = WeakKeyDictionary()
         self._frames: dict[str, Frame] = {}
-        self._chats: dict[int, tuple[ref[Any], Query]] = {}
+
+    def __len__(self) -> int:
+        """Count the spans that are remembered."""
+        return len(self._frames) + len(self.endings)
+
+    def takers(self) -> list[Taker]:
+        """Give those who take a query that begins here and now."""
+        takers = self.attached()
+        recorder = self.current()
+        if recorder is None or any(taker.recorder is recorder for taker in takers):
+            return takers
+        taker = self._of_blocks.get(recorder)
+        if taker is None:
+            # Held here as long as the recorder is, which it therefore must not hold itself.
+            taker = self._of_blocks.setdefault(recorder, Taker(proxy(recorder)))
+        return [*takers, taker]
 
     def enter(
-        self,
-        id_: str,
-        arguments: Mapping[str, Any],
-        instance: Any,
-        parent_id: str | None,
-        tags: Mapping[str, Any],
+        self, id_: str, arguments: Named, instance: Any, parent_id: str | None, tags: Named
     ) -> None:
         """Note that a span began."""
         kind = kind_of(id_, instance)
-        if kind is None or suppressed.get():
+        if kind is None:
+            return
+        if kind == STEP:
+            here = _here.get()
+            run = _open(here)
+            if run is not None and run.leaks and run.id_ == parent_id:
+                self._push(Frame(id_, kind, run.query, run, here))
+            return
+        self.begin(kind, id_, arguments, instance, tags)
+
+    def begin(self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named) -> None:
+        """Note that something began which matters."""
+        if suppressed.get():
             return
         here = _here.get()
         around = _open(here)
-        if kind == STEP:
-            if around is not None and around.leaks and around.id_ == parent_id:
-                self._push(Frame(id_, kind, around.query, around, here))
-            return
         while around is not None and around.leaks:  # only its steps are inside of it
             around = _open(around.outer)
+        documents = True
         if around is not None and around.kind == IGNORED:
             return
-        ...
+        if kind in (QUERY, RETRIEVE):
+            module = asker()
+            if is_evaluator(module):
+                if around is not None or self.takers():
+                    self._push(Frame(id_, IGNORED, None, around, here))
+                return
+            documents = not wants_no_documents(module)
+        query = None if around is None else around.query
+        if query is not None and _is_apart(query, kind, instance, tags):
+            query = None
+        if query is None:
+            around = None
+            query = self._start(kind, id_, arguments, instance, tags)
+            if query is None:
+                return
+        elif around is not None and around.kind == kind and around.instance is instance:
+            if kind in STAGES:  # it calls what it overrides
+                return
+        frame = Frame(id_, kind, query, around, here)
+        frame.instance = instance
+        frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
+        if kind in STAGES:
+            frame.stage = _stage(frame, arguments, documents)
+        self._push(frame)
+
+    def _start(
+        self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named
+    ) -> Query | None:
+        takers = self.takers() if kind in ROOTS else []
+        if not takers:
+            return None
+        own = {key: value for key, value in tags.items() if key.startswith("ctxeval")}
+        query = Query(id_, kind, type(instance).__name__, input_of(kind, arguments), own, takers)
+        query.question = question_of(query.input)
+        for taker in takers:
+            for old in taker.begin(query):
+                old.takers = [one for one in old.takers if one is not taker]
+                taker.take(old)
+                if not old.takers:
+                    self._forget(old)
+        return query
+
+    def _push(self, frame: Frame) -> None:
+        if frame.query is not None:
+            frame.query.frames.append(frame)
+            if frame.stage is not None:
+                frame.query.stages.append(frame.stage)
+        self._frames[frame.id_] = frame
+        _here.set(frame)
+
+    def exit(self, id_: str, instance: Any, result: Any, error: BaseException | None = None) -> None:
+        """Note that a span ended.
+
+        Args:
+            id_: The span.
+            instance: Whose it is.
+            result: What it returned.
+            error: Why it failed, if it did.
+        """
+        frame = self._frames.pop(id_, None)
+        if frame is None:
+            self.endings.of_chat(instance, error)
+            return
+        frame.open = False
+        if _here.get() is frame:
+            _here.set(frame.before)
+        query, stage = frame.query, frame.stage
+        if query is None:
+            return
+        if error is not None:
+            frame.failed = Failure.of(error)
+        if stage is not None:
+            _end_stage(stage, result, query.whole)
+        if frame.kind == STEP and frame.failed is not None:
+            query.step_failed = frame.failed
+        if frame is query.frames[0]:
+            query.failed = frame.failed
+            self._forget(query)
+            self.endings.of_root(query, result)
+
+    def _forget(self, query: Query) -> None:
+        for frame in query.frames:
+            self._frames.pop(frame.id_, None)
+            frame.open = False
+            frame.query = frame.stage = frame.instance = frame.before = None
+
+    def give_up(self, taker: Taker) -> None:
+        """Hand over what is under way for a taker that takes no more."""
+        for query in taker.under_way():
+            if taker.end(query):
+                query.takers = [one for one in query.takers if one is not taker]
+                taker.take(query)
+                if not query.takers:
+                    self._forget(query)
+
+
+def _open(frame: Frame | None) -> Frame | None:
+    while frame is not None and not frame.open:
+        frame = frame.outer
+    return frame
+
+
+def _is_apart(query: Query, kind: str, instance: Any, tags: Named) -> bool:
+    """Is what begins inside of this query a query of its own?"""
+    if query.pid != os.getpid():
+        return True
+    if kind not in SCOPES:
+        return False
+    own = tags.get("ctxeval_id")
+    if own is not None and own != query.metadata.get("ctxeval_id"):
+        return True
+    return any(taker.query_name == type(instance).__name__ for taker in query.takers)
+
+
+def _stage(frame: Frame, arguments: Named, documents: bool) -> Stage:
+    stage = Stage(frame, frame.instance, documents)
+    if frame.kind == RETRIEVE:
+        stage.query = text_of(next(iter(arguments.values()), None)) or ""
+        return stage
+    nodes = arguments.get("nodes") or ()
+    stage.query = text_of(arguments.get("query") or arguments.get("query_bundle")) or ""
+    stage.given = ids_of(nodes)
+    if frame.kind == PROMPT:
+        stage.copies = snapshot(nodes, whole=frame.query is not None and frame.query.whole)
+    return stage
+
+
+def _end_stage(stage: Stage, result: Any, whole: bool) -> None:
+    stage.seconds = time.perf_counter() - stage.started
+    if stage.frame.failed is not None:
+        stage.error = stage.frame.failed.text
+    elif stage.kind != PROMPT:
+        if isinstance(result, (list, tuple)):
+            stage.copies = snapshot(result, whole=whole)
+        else:
+            stage.error = f"it returned {type(result).__name__}: let it return a list of nodes"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxeval import IDBasedContextRecall, InvalidSampleError, Sample, Span
-from ctxeval.sample import MAX_CLAIMS, as_id
+from ctxeval.fields import MAX_CLAIMS, as_id
 
 TEXT_FIELDS = ("user_input", "response", "reference")
 TEXTS_FIELDS = ("retrieved_contexts", "reference_contexts", "reference_claims")

@@ -110,6 +110,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*in beta")
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_inside_of_a_langsmith_evaluation(make_handler, client, asynchronous):
     handler = make_handler(

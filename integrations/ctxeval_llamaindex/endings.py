@@ -1,0 +1,86 @@
+"""How queries end: with an answer, an error, or a stream that somebody may read later."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from functools import partial
+from typing import Any
+from weakref import ref
+
+from ctxeval_llamaindex.queries import Failure, Outcome, Query
+from ctxeval_llamaindex.reading import answer_of
+from ctxeval_llamaindex.spans import RETRIEVE, RUN
+from ctxeval_llamaindex.streams import watch
+
+logger = logging.getLogger("ctxeval")
+
+
+class Endings:
+    """Finds out what became of a query, and hands it to its takers.
+
+    With a stream that happens twice: when the stream is there, and when it has been read;
+    the second record takes the place of the first.
+    """
+
+    def __init__(self) -> None:
+        """See the class."""
+        self._chats: dict[int, tuple[ref[Any], Query]] = {}
+
+    def __len__(self) -> int:
+        """Count the chats whose answers are still being written."""
+        return len(self._chats)
+
+    def of_root(self, query: Query, result: Any) -> None:
+        """Note what a query's root returned; if it failed, the query knows why."""
+        now = time.time()
+        if query.failed is not None:
+            query.outcome = Outcome(query.failed.status, ended=now)
+        elif query.kind == RETRIEVE:
+            query.outcome = Outcome("ok", ended=now)
+        else:
+            query.outcome = Outcome("incomplete", ended=now)
+            if not self._comes_later(query, result):
+                query.outcome = _outcome(query, result, now)
+        if query.pid == os.getpid():  # a forked child leaves its parent's queries alone
+            for taker in query.takers:
+                if taker.end(query):
+                    taker.take(query)
+
+    def _comes_later(self, query: Query, result: Any) -> bool:
+        if not getattr(result, "is_writing_to_memory", False):
+            return watch(result, partial(self._settle, query))
+        key = id(result)
+        self._chats[key] = ref(result, lambda _: self._chats.pop(key, None)), query
+        if result.is_done or result.exception is not None:  # its thread was quicker
+            self.of_chat(result, result.exception)
+        return True
+
+    def of_chat(self, response: Any, error: BaseException | None) -> None:
+        """Note that the answer of a chat has been written, by a thread or task of its engine."""
+        if not self._chats:
+            return
+        reference, query = self._chats.pop(id(response), (None, None))
+        if query is not None and reference is not None and reference() is response:
+            self._settle(query, response.response, error)
+
+    def _settle(self, query: Query, text: str, error: BaseException | None) -> None:
+        try:
+            closed = isinstance(error, GeneratorExit)
+            status = "ok" if error is None else "incomplete" if closed else Failure.of(error).status
+            query.outcome = Outcome(status, text or None, ended=time.time())
+            if query.pid == os.getpid():
+                for taker in query.takers:
+                    taker.take(query)
+        except Exception:  # the application is reading its answer
+            logger.warning("ctxeval: an answer could not be noted", exc_info=True)
+
+
+def _outcome(query: Query, result: Any, now: float) -> Outcome:
+    if result is not None:
+        return Outcome("ok", answer_of(result), result if query.keeps_result else None, now)
+    if query.step_failed is not None:  # older workflows hide why they fail
+        return Outcome(query.step_failed.status, ended=now)
+    cancelled = query.kind == RUN and not query.leaks
+    return Outcome("cancelled" if cancelled else "incomplete", ended=now)
