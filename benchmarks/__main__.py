@@ -8,7 +8,7 @@ from importlib import import_module
 
 from benchmarks.measuring import table
 
-NAMES = ("importing", "ids", "texts", "judging", "capturing")
+NAMES = ("importing", "ids", "texts", "judging", "capturing", "storing")
 
 
 def main() -> None:

@@ -156,7 +156,7 @@ class Recorder:
     def _refer(self, record: QueryRecord) -> None:
         """Find what is expected: what came along as metadata, or what the references say."""
         found = expected_in(record.metadata) or self._references.lookup(
-            record.question, id=record.metadata.get("ctxeval_id")
+            record.question, record.condensed, id=record.metadata.get("ctxeval_id")
         )
         record.reference, record.unreferenced = found.sample, found.reason
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import entry_points
@@ -28,7 +28,7 @@ class _Block:
 
 
 _block: ContextVar[_Block | None] = ContextVar("ctxeval_trace", default=None)
-_installed: set[str] = set()
+_adapters: dict[str, Callable[[Callable[[], Recorder | None]], None]] = {}
 
 
 def current() -> Recorder | None:
@@ -79,13 +79,18 @@ def trace(*, recorder: Recorder | None = None, **options: Any) -> Iterator[Recor
 def install_adapters() -> None:
     """Connect the adapters whose frameworks are installed. A broken one costs one warning."""
     for entry_point in entry_points(group=GROUP):
-        if entry_point.value in _installed:
-            continue
+        install = _adapters.get(entry_point.value)
         try:
-            entry_point.load()(current)
+            if install is None:
+                install = _adapters[entry_point.value] = entry_point.load()
+            install(current)  # each time: others may have taken out what it put in
         except ModuleNotFoundError as error:
             logger.debug("ctxeval: %s is left out: %s", entry_point.name, error)
-            continue  # its framework may be installed later on
+            # its framework may be installed later on
         except Exception:
             logger.warning("ctxeval: the adapter %s is broken", entry_point.name, exc_info=True)
-        _installed.add(entry_point.value)
+            _adapters[entry_point.value] = _no_adapter
+
+
+def _no_adapter(current: Callable[[], Recorder | None]) -> None:
+    """Stand for an adapter that is broken."""

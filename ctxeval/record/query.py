@@ -69,6 +69,8 @@ class Retrieval:
         latency: How many seconds it took.
         error: What went wrong; "" where nothing did.
         scores: Its own results by id and by text, by the metric's name.
+        inputs: The orders of the retrievals whose chunks it was given, as far as is known, if
+            it is no "retrieve".
     """
 
     query: str
@@ -80,6 +82,7 @@ class Retrieval:
     latency: float = 0.0
     error: str = ""
     scores: dict[str, MetricResult] = field(default_factory=dict)
+    inputs: tuple[int, ...] = ()
 
     @property
     def outermost(self) -> bool:
@@ -161,7 +164,16 @@ class QueryRecord:
     def _last(self) -> list[Retrieval]:
         """Give the stages behind which there is none."""
         outermost = [one for one in self.retrievals if one.outermost and not one.error]
-        return [one for one in outermost if one.kind == "prompt"] or outermost
+        taken = {order for one in outermost for order in one.inputs}
+        last = [one for one in outermost if one.order not in taken]
+        # A prompt that does not know its inputs holds whatever was retrieved.
+        return [one for one in last if one.kind == "prompt" and not one.inputs] or last
+
+    @property
+    def condensed(self) -> str | None:
+        """The question as its retrievers were asked it, by a chat engine, say: if all agree."""
+        asked = {one.query for one in self.retrievals if one.outermost and one.kind == "retrieve"}
+        return asked.pop() if len(asked) == 1 else None
 
     @property
     def pooled(self) -> bool:

@@ -16,10 +16,10 @@ from ctxeval.verdicts import Verdict, Verdicts
 Redact = Callable[[str], str]
 Seen = dict[int, Any]
 
-NO_TEXTS = frozenset(
-    ("id", "key", "run", "metric", "status", "signature", "judge", "id_source", "kind")
-    + ("retrieved_context_ids", "reference_context_ids", "retrieved_spans", "reference_spans")
-)
+NO_TEXTS = {
+    *("id", "key", "run", "metric", "status", "signature", "judge", "id_source", "kind"),
+    *("retrieved_context_ids", "reference_context_ids", "retrieved_spans", "reference_spans"),
+}
 """The names of fields of plain data that hold ids and names, not texts."""
 
 

@@ -9,8 +9,6 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from uuid import UUID
-from weakref import ref
 
 _order = itertools.count()
 
@@ -22,30 +20,25 @@ class RetrieverRun:
         query: What it was asked.
         name: Its name.
         around: The retrieval that it ran inside of without being told so, if any.
-        held: Gives the run's id as long as its caller holds it, who alone can tell its end.
+        place: The task or thread that it began in.
         started: When it began, on the performance clock.
         seconds: How long it took; None while it is open.
         copies: What it returned, copied.
         error: What went wrong; "" where nothing did.
     """
 
-    __slots__ = ("around", "copies", "error", "held", "name", "query", "seconds", "started")
+    __slots__ = ("around", "copies", "error", "name", "place", "query", "seconds", "started")
 
-    def __init__(self, run_id: UUID, query: Any, name: str, around: int | None) -> None:
+    def __init__(self, query: Any, name: str, around: int | None, place: int) -> None:
         """Begin."""
         self.query = query
         self.name = name
         self.around = around
-        self.held = ref(run_id)
+        self.place = place
         self.started = time.perf_counter()
         self.seconds: float | None = None
         self.copies: Any = ()
         self.error = ""
-
-    @property
-    def under_way(self) -> bool:
-        """Can the code that runs now be inside of it? Not if it was cancelled: nothing tells."""
-        return self.seconds is None and self.held() is not None
 
 
 class Failure(NamedTuple):
@@ -90,7 +83,8 @@ class Query:
         ended: When it ended.
         parents: The parent of each run below the root.
         open: The runs that have not ended, as long as the query is under way.
-        unfinished: Were there such runs when it was over?
+        unfinished: Were there such runs when it was over? Retrievers aside: a cancelled one
+            does not tell its end, and something else may have been tried.
         retrievals: The retriever runs, in order of starting.
         failed: The runs that failed.
         prompts: What the models were shown, where that is captured.

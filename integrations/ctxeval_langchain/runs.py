@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 from uuid import UUID
 
@@ -97,10 +100,12 @@ class OpenQueries:
                 query.open.add(new)
                 self._query_of[new] = query
             if retrieves:
-                inside = [one for one in _retrievals.get() if _is_under_way(one, query)]
+                around, place = None, _place()
+                inside = [one for one in _retrievals.get() if _is_open(one, query)]
+                if inside and inside[-1] not in query.ancestors(new):
+                    around = next((o for o in reversed(inside) if _runs(o, query, place)), None)
                 _retrievals.set((*inside, new))
-                around = inside[-1] if inside else None
-                query.retrievals[new] = RetrieverRun(run_id, input, name or "retriever", around)
+                query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
         return given_up
 
     def _is_unit(
@@ -124,7 +129,7 @@ class OpenQueries:
         """
         for one in reversed(_retrievals.get()):
             query = self._query_of.get(one)
-            if query is not None and _is_under_way(one, query):
+            if query is not None and _is_open(one, query) and _runs(one, query, _place()):
                 return one, query
         config = var_child_runnable_config.get()
         around = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
@@ -150,7 +155,7 @@ class OpenQueries:
             del self._query_of[run_id]
         if query.open:
             self._note_late(query.open)
-        query.unfinished = bool(query.open)
+        query.unfinished = not query.open <= query.retrievals.keys()
         del query.open
         return query
 
@@ -238,6 +243,31 @@ class OpenQueries:
             return [self._close(query) for query in list(self._roots.values())]
 
 
-def _is_under_way(run_id: int, query: Query) -> bool:
+def _is_open(run_id: int, query: Query) -> bool:
     run = query.retrievals.get(run_id)
-    return run is not None and run.under_way
+    return run is not None and run.seconds is None
+
+
+def _place() -> int:
+    """Name the task, or else the thread, that runs now."""
+    loop = asyncio._get_running_loop()
+    return threading.get_ident() if loop is None else id(asyncio.current_task(loop))
+
+
+def _runs(run_id: int, query: Query, place: int) -> bool:
+    """Does the code that runs now run inside of this open retrieval?
+
+    It may have been cancelled, which nothing tells, and its task may be doing something
+    else by now: then it isn't on the stack any more. Other tasks and threads have their
+    context from the retrieval's.
+    """
+    if query.retrievals[run_id].place != place:
+        return True
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if "run_manager" in frame.f_code.co_varnames:
+            told = getattr(frame.f_locals.get("run_manager"), "run_id", None)
+            if told is not None and told.int == run_id:
+                return True
+        frame = frame.f_back
+    return False

@@ -75,8 +75,8 @@ class Case:
         self.metric, self.threshold, self.id_from, mode = settings
         self.reading = reading
         self.result: MetricResult | None = None
-        known = {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
-        fields = {name: value for name, value in known.items() if value is not None}
+        known = {name: value for name, value in given.items() if value is not None}
+        fields = {_FIELDS[name]: value for name, value in known.items() if name in _FIELDS}
         texts = {name: fields.get(name) for name in ("user_input", "response")}
         self.sample = Sample(**{n: text for n, text in texts.items() if isinstance(text, str)})
         with self.guarded():

@@ -62,7 +62,7 @@ class Endings:
         if not self._chats:
             return
         reference, query = self._chats.pop(id(response), (None, None))
-        if query is not None and reference is not None and reference() is response:
+        if query is not None and reference is not None and reference() is response is not None:
             self._settle(query, response.response, error)
 
     def _settle(self, query: Query, text: str, error: BaseException | None) -> None:
@@ -79,8 +79,9 @@ class Endings:
 
 def _outcome(query: Query, result: Any, now: float) -> Outcome:
     if result is not None:
-        return Outcome("ok", answer_of(result), result if query.keeps_result else None, now)
+        asked_for = any(taker.recorder.answer_key is not None for taker in query.takers)
+        return Outcome("ok", answer_of(result), result if asked_for else None, now)
     if query.step_failed is not None:  # older workflows hide why they fail
         return Outcome(query.step_failed.status, ended=now)
-    cancelled = query.kind == RUN and not query.leaks
+    cancelled = query.kind == RUN and not query.frames[0].leaks
     return Outcome("cancelled" if cancelled else "incomplete", ended=now)

@@ -1,4 +1,4 @@
-"""How a query's stages hang together: which count, which ran inside of which, what went on to which."""
+"""How a query's stages hang together: which count, and which was given what others found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import NamedTuple
 from ctxeval_llamaindex.queries import Query, Stage
 from ctxeval_llamaindex.snapshots import Fields
 from ctxeval_llamaindex.spans import PROMPT, RUN
-
-_CONTROL_FLOW = ("WaitingForEvent", "WorkflowDone")
 
 
 class Place(NamedTuple):
@@ -71,7 +69,7 @@ def _given_up(query: Query, stage: Stage) -> str:
     frame = stage.frame.outer
     while frame is not None:
         failure = frame.failed
-        if failure is not None and failure.kind not in _CONTROL_FLOW:
+        if failure is not None and not failure.is_control_flow:
             at_root = query.failed
             if at_root is None or failure.identity != at_root.identity:
                 return f"its attempt was given up: {failure.text}"

@@ -14,8 +14,12 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "llama_index_instrumentation":
         raise
-    from llama_index.core.instrumentation import get_dispatcher
-    from llama_index.core.instrumentation.dispatcher import active_instrument_tags
+    from llama_index.core.instrumentation import (  # type: ignore[attr-defined]  # re-exported
+        get_dispatcher,
+    )
+    from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
+        active_instrument_tags,
+    )
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.events import BaseEvent
     from llama_index.core.instrumentation.span_handlers import BaseSpanHandler

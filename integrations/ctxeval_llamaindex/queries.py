@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _order = itertools.count()
 
+_CONTROL_FLOW = ("WaitingForEvent", "WorkflowDone")
 _CANCELLED = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "WorkflowCancelledByUser")
 
 
@@ -42,6 +43,11 @@ class Failure(NamedTuple):
         except Exception:  # it can't even say what it is
             text = kind
         return cls(kind, text, id(error))
+
+    @property
+    def is_control_flow(self) -> bool:
+        """Is it only a workflow's way to go on?"""
+        return self.kind in _CONTROL_FLOW
 
     @property
     def status(self) -> QueryStatus:
@@ -98,11 +104,11 @@ class Stage:
         "started",
     )
 
-    def __init__(self, frame: Frame, owner: Any, query: str, documents: bool) -> None:
+    def __init__(self, frame: Frame, owner: Any, documents: bool) -> None:
         """Begin."""
         self.kind = frame.kind
         self.owner = owner
-        self.query = query
+        self.query = ""
         self.frame = frame
         self.parent: Stage | None = None
         self.scope: Frame | None = None
@@ -124,7 +130,9 @@ class Stage:
     @property
     def name(self) -> str:
         """What to call it."""
-        return "synthesizer" if self.kind == PROMPT else type(self.owner).__name__
+        if self.kind == PROMPT:
+            return "synthesizer"
+        return "retriever" if self.owner is None else type(self.owner).__name__
 
     @property
     def ids(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from types import FrameType, NoneType
+from typing import Any
 
 QUERY, CHAT, RUN = "query", "chat", "run"
 RETRIEVE, RERANK, PROMPT = "retrieve", "rerank", "prompt"
@@ -56,7 +57,7 @@ _NO_DOCUMENTS = ("llama_index.core.objects.", "llama_index.core.memory.")
 """The modules that look for tools, tables or messages in an index."""
 
 
-def kind_of(span_id: str, instance: object) -> str | None:
+def kind_of(span_id: str, instance: Any) -> str | None:
     """Tell what a span is; None where it doesn't matter."""
     return _kind(type(instance), span_id[:-_UUID_LENGTH])
 

@@ -116,9 +116,8 @@ class Tracker:
             query = self._start(kind, id_, arguments, instance, tags)
             if query is None:
                 return
-        elif around is not None and around.kind == kind and around.instance is instance:
-            if kind in STAGES:  # it calls what it overrides
-                return
+        elif kind in STAGES and _calls_what_it_overrides(kind, instance, around):
+            return
         frame = Frame(id_, kind, query, around, here)
         frame.instance = instance
         frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
@@ -151,7 +150,9 @@ class Tracker:
         self._frames[frame.id_] = frame
         _here.set(frame)
 
-    def exit(self, id_: str, instance: Any, result: Any, error: BaseException | None = None) -> None:
+    def exit(
+        self, id_: str, instance: Any, result: Any, error: BaseException | None = None
+    ) -> None:
         """Note that a span ended.
 
         Args:
@@ -174,7 +175,7 @@ class Tracker:
             frame.failed = Failure.of(error)
         if stage is not None:
             _end_stage(stage, result, query.whole)
-        if frame.kind == STEP and frame.failed is not None:
+        if frame.kind == STEP and frame.failed is not None and not frame.failed.is_control_flow:
             query.step_failed = frame.failed
         if frame is query.frames[0]:
             query.failed = frame.failed
@@ -213,6 +214,10 @@ def _is_apart(query: Query, kind: str, instance: Any, tags: Named) -> bool:
     if own is not None and own != query.metadata.get("ctxeval_id"):
         return True
     return any(taker.query_name == type(instance).__name__ for taker in query.takers)
+
+
+def _calls_what_it_overrides(kind: str, instance: Any, around: Frame | None) -> bool:
+    return around is not None and around.kind == kind and around.instance is instance
 
 
 def _stage(frame: Frame, arguments: Named, documents: bool) -> Stage:

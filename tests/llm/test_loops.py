@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -201,7 +202,7 @@ def test_the_loop_is_the_same_from_everywhere():
 
 # After a fork.
 
-fork = pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="there is no fork here")
+fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 
 @fork

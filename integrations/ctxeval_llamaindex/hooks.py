@@ -1,0 +1,141 @@
+"""The hooks in LlamaIndex's dispatcher: one pair for all handlers and blocks, put there once."""
+
+from __future__ import annotations
+
+import logging
+from inspect import BoundArguments
+from typing import Any
+
+from ctxeval_llamaindex.instrumentation import (
+    BaseEvent,
+    BaseEventHandler,
+    BaseSpanHandler,
+    active_instrument_tags,
+    get_dispatcher,
+)
+from ctxeval_llamaindex.spans import RETRIEVE
+from ctxeval_llamaindex.takers import Taker
+from ctxeval_llamaindex.tracking import Tracker
+
+logger = logging.getLogger("ctxeval")
+
+tracker = Tracker()
+
+
+class Attachable(BaseEventHandler):
+    """An event handler which, where a dispatcher has it, stands for a taker of all queries."""
+
+    @property
+    def taker(self) -> Taker:
+        """Who takes the queries."""
+        raise NotImplementedError
+
+
+class _Spans(BaseSpanHandler[Any]):
+    """Follows spans. It keeps none, other than those that the framework comes with."""
+
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: BoundArguments,
+        instance: Any | None = None,
+        parent_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        try:
+            if tags is None:
+                tags = active_instrument_tags.get()
+            tracker.enter(id_, bound_args.arguments, instance, parent_id, tags)
+        except Exception as error:
+            _count(error)
+
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: BoundArguments,
+        instance: Any | None = None,
+        result: Any | None = None,
+        **kwargs: Any,
+    ) -> None:
+        try:
+            tracker.exit(id_, instance, result)
+        except Exception as error:
+            _count(error)
+
+    def span_drop(
+        self,
+        id_: str,
+        bound_args: BoundArguments,
+        instance: Any | None = None,
+        err: BaseException | None = None,
+        **kwargs: Any,
+    ) -> None:
+        try:
+            tracker.exit(id_, instance, None, err or RuntimeError("dropped"))
+        except Exception as error:
+            _count(error)
+
+    def new_span(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+class _Events(BaseEventHandler):
+    """Sees retrievals that have events, but no span: a retriever's that tells of itself."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "CtxEvalEvents"
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        if type(event).__name__ != "RetrievalEndEvent":
+            return
+        try:
+            ensure()
+            arguments = {"query": getattr(event, "str_or_query_bundle", None)}
+            id_ = f"retrieval-{event.id_}"
+            tracker.begin(RETRIEVE, id_, arguments, None, event.tags)
+            tracker.exit(id_, None, getattr(event, "nodes", None))
+        except Exception as error:
+            _count(error)
+
+
+_spans, _events = _Spans(), _Events()
+
+
+def ensure() -> None:
+    """Put the hooks in their place, unless they are there: others assign the lists anew."""
+    root = get_dispatcher()
+    if not any(one is _spans for one in root.span_handlers):
+        root.add_span_handler(_spans)
+    if not any(one is _events for one in root.event_handlers):
+        root.add_event_handler(_events)
+
+
+installed: list[Attachable] = []
+"""The handlers that were installed; others stand in the dispatcher's list."""
+
+
+def _attached() -> list[Taker]:
+    handlers = [*installed]
+    for one in get_dispatcher().event_handlers:
+        if isinstance(one, Attachable) and not any(one is other for other in handlers):
+            handlers.append(one)
+    return [one.taker for one in handlers]
+
+
+tracker.attached = _attached
+
+
+def _count(error: Exception) -> None:
+    takers = tracker.takers()
+    for taker in takers:
+        taker.count(error)
+    if not takers:
+        logger.debug("ctxeval: a hook failed", exc_info=error)
