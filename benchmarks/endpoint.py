@@ -33,7 +33,7 @@ def useful(question: str, chunk: str) -> bool:
 
 
 def _serve() -> None:
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
     from openai_server import OpenAIServer
 
     from ctxeval.testing import ScriptedLLM

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
+    from ctxeval.llm.loop import in_thread
     from ctxeval.llm.protocol import LLM, Completion
     from ctxeval.record.reading import read_samples
     from ctxeval.scoring import ascore, score
@@ -83,6 +84,7 @@ _LAZY = {
     "LLM": "ctxeval.llm.protocol",
     "Completion": "ctxeval.llm.protocol",
     "Store": "ctxeval.store.store",
+    "in_thread": "ctxeval.llm.loop",
     "read_samples": "ctxeval.record.reading",
     "ascore": "ctxeval.scoring",
     "score": "ctxeval.scoring",
@@ -148,6 +150,7 @@ __all__ = [
     "compare",
     "evaluate",
     "gate",
+    "in_thread",
     "llm_factory",
     "read_samples",
     "score",

@@ -7,12 +7,13 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from ctxeval.errors import AuthenticationError, ContextOverflowError, JudgeError, QuotaError
 from ctxeval.llm.dialect import dialect_of
-from ctxeval.llm.loop import PerLoop
+from ctxeval.llm.loop import PerLoop, in_thread
 from ctxeval.llm.protocol import Completion, Message, Schema
 from ctxeval.llm.responses import Fault, read_completion
 from ctxeval.verdicts import Usage
@@ -115,7 +116,7 @@ class OpenAICompatible:
             if inspect.iscoroutinefunction(inspect.unwrap(create)):
                 response = await create(**call)
             else:
-                response = await asyncio.to_thread(create, **call)
+                response = await in_thread(partial(create, **call))
                 if inspect.isawaitable(response):
                     response = await response
         except Exception as error:

@@ -54,7 +54,8 @@ class Dialect:
     ) -> dict[str, Any]:
         """Write a request's parameters as the endpoint wants them."""
         written = {name: v for name, v in parameters.items() if name not in self.dropped}
-        if max_tokens is not None and _CAPS[self.cap]:
+        users_own = any(cap and cap in written for cap in _CAPS)
+        if max_tokens is not None and _CAPS[self.cap] and not users_own:
             # Models that want the newer name spend part of the cap on reasoning.
             written[_CAPS[self.cap]] = max_tokens * 4 if self.cap else max_tokens
         named: dict[str, Any] = {"name": "verdicts", "schema": schema}
@@ -99,7 +100,15 @@ class Dialect:
             return True
         # It does not say what is wrong; the format is what differs most between endpoints,
         # unless this one has accepted it before.
-        return not self.settled and self._next_format(sent)
+        return not self.settled and (self._next_format(sent) or self._without_temperature(sent))
+
+    def _without_temperature(self, sent: dict[str, Any]) -> bool:
+        """Try what differs next most, with the formats all over again."""
+        if "temperature" not in sent:
+            return False
+        self.dropped.add("temperature")
+        self.format = 0
+        return True
 
     def _next_format(self, sent: dict[str, Any]) -> bool:
         if "response_format" not in sent:

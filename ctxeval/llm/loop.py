@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 from ctxeval.errors import InvalidArgumentError
@@ -87,6 +88,32 @@ async def arun(coroutine: Coroutine[Any, Any, T]) -> T:
     if asyncio.get_running_loop() is _current().loop:
         return await coroutine
     return await asyncio.wrap_future(submit(coroutine))
+
+
+async def in_thread(call: Callable[[], T], context: Context | None = None) -> T:
+    """Make a blocking call in a daemon thread of its own, and await it.
+
+    For models with a synchronous client: a pool's threads would limit how many calls are
+    under way to less than was asked for, and hold up the interpreter's exit.
+
+    Args:
+        call: The call.
+        context: Which context variables it sees; None: those of here.
+    """
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except StopIteration:  # which no future of asyncio's may hold
+            future.set_exception(LookupError("the model has no more answers"))
+        except BaseException as error:
+            future.set_exception(error)
+
+    run_it = (copy_context() if context is None else context).run
+    threading.Thread(target=run_it, args=(work,), daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 class PerLoop(Generic[T]):

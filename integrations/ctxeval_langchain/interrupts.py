@@ -59,13 +59,8 @@ class Interrupted:
 
 def _stopped(query: Query) -> set[int]:
     """Find the runs that asked the user, or that failed and took the whole graph along."""
-    at_root = query.failed.get(query.root_id)
-    return {
-        run_id
-        for run_id, failure in query.failed.items()
-        if failure.is_a("GraphInterrupt")
-        or (at_root is not None and failure.identity == at_root.identity)
-    }
+    failed = query.failed.items()
+    return {run_id for run_id, one in failed if one.fatal or one.is_a("GraphInterrupt")}
 
 
 def _resumes(query: Query) -> bool:

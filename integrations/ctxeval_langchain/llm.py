@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextvars import Context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from ctxeval import LLM, Completion, InvalidArgumentError
+from ctxeval import LLM, Completion, InvalidArgumentError, in_thread
 from ctxeval_langchain.completions import completion_of, fault, refuses, stopped
 from ctxeval_langchain.identity import identity_of
-
-T = TypeVar("T")
 
 _CAPS = ("max_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 """How the fields of chat models name the cap on the output."""
@@ -127,7 +122,9 @@ class _ChatModelLLM:
         # application's, and LangChain's packages share such clients between models. The
         # synchronous one works in any thread.
         if way.in_thread:
-            return _message(await _in_thread(lambda: _untraced(asked.invoke, said)))
+            # LangChain finds the handlers and the parent run of a call in its context: in an
+            # empty one there are none, and LangSmith's environment is overruled in `_untraced`.
+            return _message(await in_thread(lambda: _untraced(asked.invoke, said), Context()))
         call = _auntraced(asked.ainvoke, said)
         return _message(await asyncio.get_running_loop().create_task(call, context=Context()))
 
@@ -158,28 +155,6 @@ def _offers_structure(model: BaseChatModel) -> bool:
     except Exception:  # NotImplementedError by default, but packages raise what they like
         return False
     return True
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    """Call in a thread of its own; ctxeval has no more than `concurrency` calls under way.
-
-    A pool's threads would hold up the interpreter's exit.
-    """
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            future.set_result(call())
-        except StopIteration:  # which no future of asyncio's may hold
-            future.set_exception(LookupError("the model has no more answers"))
-        except BaseException as error:
-            future.set_exception(error)
-
-    # LangChain finds the handlers and the parent run of a call in its context: in an empty
-    # one there are none, and LangSmith's environment variables are overruled in `_untraced`.
-    threading.Thread(target=Context().run, args=(work,), daemon=True).start()
-    return await asyncio.wrap_future(future)
 
 
 def _untraced(invoke: Callable[..., Any], said: Any) -> Any:

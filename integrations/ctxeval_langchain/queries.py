@@ -47,21 +47,21 @@ class Failure(NamedTuple):
     Attributes:
         kind: The error's class.
         text: The error in words.
-        identity: The same number for the same error, wherever it went through.
+        fatal: Is it what the whole query failed of in the end?
     """
 
     kind: type[BaseException]
     text: str
-    identity: int
+    fatal: bool
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
+    def of(cls, error: BaseException, at_root: BaseException | None) -> Failure:
         """Note an error."""
         try:
             text = f"{type(error).__name__}: {error}"
         except Exception:  # it can't even say what it is
             text = type(error).__name__
-        return cls(type(error), text, id(error))
+        return cls(type(error), text, error is at_root)
 
     def is_a(self, *names: str) -> bool:
         """Is it of one of these classes? By name, since their package may not be installed."""
@@ -86,7 +86,8 @@ class Query:
         unfinished: Were there such runs when it was over? Retrievers aside: a cancelled one
             does not tell its end, and something else may have been tried.
         retrievals: The retriever runs, in order of starting.
-        failed: The runs that failed.
+        errors: The errors of runs that failed, as long as the query is under way.
+        failed: The runs that failed, when it was over.
         prompts: What the models were shown, where that is captured.
         output: The root's output.
     """
@@ -94,6 +95,7 @@ class Query:
     __slots__ = (
         "chain",
         "ended",
+        "errors",
         "failed",
         "input",
         "metadata",
@@ -132,6 +134,7 @@ class Query:
         self.open = {root_id}
         self.unfinished = True
         self.retrievals: dict[int, RetrieverRun] = {}
+        self.errors: Mapping[int, BaseException] = _NONE
         self.failed: Mapping[int, Failure] = _NONE
         self.prompts: tuple[Any, ...] = ()
         self.output: Any = None
@@ -146,6 +149,14 @@ class Query:
         """Did a graph stop to ask its user?"""
         return any(failure.is_a("GraphInterrupt") for failure in self.failed.values())
 
+    def close(self) -> None:
+        """Note that it is over, and let go of what was needed until then."""
+        self.unfinished = not self.open <= self.retrievals.keys()
+        if self.errors:
+            at_root = self.errors.get(self.root_id)
+            self.failed = {id: Failure.of(error, at_root) for id, error in self.errors.items()}
+        del self.open, self.errors
+
     def ancestors(self, run_id: int) -> Iterator[int]:
         """Go from a run to the root."""
         parent = self.parents.get(run_id)
@@ -154,4 +165,4 @@ class Query:
             parent = self.parents.get(parent)
 
 
-_NONE: Mapping[int, Failure] = {}
+_NONE: Mapping[int, Any] = {}

@@ -130,12 +130,9 @@ def _given_up(query: Query, run_id: int) -> str:
 
     What made the whole query fail ended it: there was nothing else.
     """
-    at_root = query.failed.get(query.root_id)
     for one in query.ancestors(run_id):
         failure = query.failed.get(one)
-        if failure is None or failure.is_a(_CONTROL_FLOW):
-            continue
-        if at_root is None or failure.identity != at_root.identity:
+        if failure is not None and not failure.fatal and not failure.is_a(_CONTROL_FLOW):
             return f"its attempt was given up: {failure.text}"
     return ""
 

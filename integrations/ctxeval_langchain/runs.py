@@ -15,7 +15,7 @@ from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ctxeval_langchain.queries import Failure, Query, RetrieverRun
+from ctxeval_langchain.queries import Query, RetrieverRun
 
 MAX_LATE = 10_000
 """How many runs are remembered that were still open when their query was over."""
@@ -155,8 +155,7 @@ class OpenQueries:
             del self._query_of[run_id]
         if query.open:
             self._note_late(query.open)
-        query.unfinished = not query.open <= query.retrievals.keys()
-        del query.open
+        query.close()
         return query
 
     def _note_late(self, run_ids: Iterable[int]) -> None:
@@ -186,15 +185,14 @@ class OpenQueries:
         Returns:
             The query, where this run is its root.
         """
-        failure = None if error is None else Failure.of(error)
         with self._lock:
             query = self._query_of.get(run_id.int)
             run = None if query is None else query.retrievals.get(run_id.int)
             if run is not None and run.seconds is None:
                 run.copies = copies
-                run.error = failure.text if failure else problem
+                run.error = f"{type(error).__name__}: {error}" if error else problem
                 run.seconds = time.perf_counter() - run.started
-            return self._end(run_id.int, True, failure, None)
+            return self._end(run_id.int, True, error, None)
 
     def end(
         self,
@@ -215,20 +213,19 @@ class OpenQueries:
         Returns:
             The query, where this run is its root.
         """
-        failure = None if error is None else Failure.of(error)
         with self._lock:
-            return self._end(run_id.int, output, failure, late_input)
+            return self._end(run_id.int, output, error, late_input)
 
     def _end(
-        self, run_id: int, output: Any, failure: Failure | None, late_input: Any
+        self, run_id: int, output: Any, error: BaseException | None, late_input: Any
     ) -> Query | None:
         query = self._query_of.get(run_id)
         if query is None:
             self._late.pop(run_id, None)
             return None
         query.open.discard(run_id)
-        if failure is not None:
-            query.failed = {**query.failed, run_id: failure}
+        if error is not None:
+            query.errors = {**query.errors, run_id: error}
         if run_id != query.root_id:
             return None
         query.output = output

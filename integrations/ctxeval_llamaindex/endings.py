@@ -17,6 +17,22 @@ from ctxeval_llamaindex.streams import watch
 logger = logging.getLogger("ctxeval")
 
 
+class _Chat:
+    """A chat's answer that its engine reads in a thread or task of its own, and keeps for the user.
+
+    Attributes:
+        response: The response, held weakly.
+        query: The query, once its root has ended.
+        ended: The text and the error, once the answer has been read.
+    """
+
+    def __init__(self, response: ref[Any]) -> None:
+        """Begin."""
+        self.response = response
+        self.query: Query | None = None
+        self.ended: tuple[str, BaseException | None] | None = None
+
+
 class Endings:
     """Finds out what became of a query, and hands it to its takers.
 
@@ -26,10 +42,10 @@ class Endings:
 
     def __init__(self) -> None:
         """See the class."""
-        self._chats: dict[int, tuple[ref[Any], Query]] = {}
+        self._chats: dict[int, _Chat] = {}
 
     def __len__(self) -> int:
-        """Count the chats whose answers are still being written."""
+        """Count the chats whose answers are still being read."""
         return len(self._chats)
 
     def of_root(self, query: Query, result: Any) -> None:
@@ -51,19 +67,31 @@ class Endings:
     def _comes_later(self, query: Query, result: Any) -> bool:
         if not getattr(result, "is_writing_to_memory", False):
             return watch(result, partial(self._settle, query))
-        key = id(result)
-        self._chats[key] = ref(result, lambda _: self._chats.pop(key, None)), query
-        if result.is_done or result.exception is not None:  # its thread was quicker
-            self.of_chat(result, result.exception)
+        chat = self._chat(result)
+        chat.query = query
+        self._settle_chat(id(result), chat)
         return True
 
-    def of_chat(self, response: Any, error: BaseException | None) -> None:
-        """Note that the answer of a chat has been written, by a thread or task of its engine."""
-        if not self._chats:
-            return
-        reference, query = self._chats.pop(id(response), (None, None))
-        if query is not None and reference is not None and reference() is response is not None:
-            self._settle(query, response.response, error)
+    def _chat(self, response: Any) -> _Chat:
+        key = id(response)
+        gone = ref(response, lambda _: self._chats.pop(key, None))
+        return self._chats.setdefault(key, _Chat(gone))
+
+    def of_writing(self, response: Any) -> None:
+        """Watch the stream of a chat that its engine is about to read."""
+        chat = self._chat(response)
+
+        def done(text: str, error: BaseException | None) -> None:
+            chat.ended = text.strip(), error
+            self._settle_chat(key, chat)
+
+        key = id(response)
+        watch(response, done)
+
+    def _settle_chat(self, key: int, chat: _Chat) -> None:
+        """Settle a chat of which both are known, its query and its answer: once."""
+        if chat.query and chat.ended and self._chats.pop(key, None) is not None:
+            self._settle(chat.query, *chat.ended)
 
     def _settle(self, query: Query, text: str, error: BaseException | None) -> None:
         try:

@@ -13,7 +13,6 @@ from ctxeval_llamaindex.instrumentation import (
     active_instrument_tags,
     get_dispatcher,
 )
-from ctxeval_llamaindex.spans import RETRIEVE
 from ctxeval_llamaindex.takers import Taker
 from ctxeval_llamaindex.tracking import Tracker
 
@@ -59,7 +58,7 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
-            tracker.exit(id_, instance, result)
+            tracker.exit(id_, result)
         except Exception as error:
             _count(error)
 
@@ -72,7 +71,7 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
-            tracker.exit(id_, instance, None, err or RuntimeError("dropped"))
+            tracker.exit(id_, None, err or RuntimeError("dropped"))
         except Exception as error:
             _count(error)
 
@@ -98,10 +97,11 @@ class _Events(BaseEventHandler):
             return
         try:
             ensure()
-            arguments = {"query": getattr(event, "str_or_query_bundle", None)}
-            id_ = f"retrieval-{event.id_}"
-            tracker.begin(RETRIEVE, id_, arguments, None, event.tags)
-            tracker.exit(id_, None, getattr(event, "nodes", None))
+            query, nodes = (
+                getattr(event, "str_or_query_bundle", None),
+                getattr(event, "nodes", None),
+            )
+            tracker.see(f"retrieval-{event.id_}", query, nodes, event.tags)
         except Exception as error:
             _count(error)
 

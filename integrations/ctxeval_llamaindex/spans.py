@@ -9,7 +9,7 @@ from typing import Any
 
 QUERY, CHAT, RUN = "query", "chat", "run"
 RETRIEVE, RERANK, PROMPT = "retrieve", "rerank", "prompt"
-STEP, IGNORED = "step", "ignored"
+STEP, WRITE, IGNORED = "step", "write", "ignored"
 
 ROOTS = frozenset({QUERY, CHAT, RUN, RETRIEVE})
 """What may be a query by itself, if it runs inside of no other one."""
@@ -37,6 +37,8 @@ _METHODS = {
     "_apostprocess_nodes": ("BaseNodePostprocessor", RERANK),
     "synthesize": ("BaseSynthesizer", PROMPT),
     "asynthesize": ("BaseSynthesizer", PROMPT),
+    "write_response_to_history": ("StreamingAgentChatResponse", WRITE),
+    "awrite_response_to_history": ("StreamingAgentChatResponse", WRITE),
 }
 
 _PACKAGES = ("llama_index", "workflows")
@@ -59,7 +61,7 @@ _NO_DOCUMENTS = ("llama_index.core.objects.", "llama_index.core.memory.")
 
 def kind_of(span_id: str, instance: Any) -> str | None:
     """Tell what a span is; None where it doesn't matter."""
-    return _kind(type(instance), span_id[:-_UUID_LENGTH])
+    return _kind(type(instance), span_id[:-_UUID_LENGTH])  # type: ignore[arg-type]  # it has a hash
 
 
 @lru_cache(maxsize=4096)

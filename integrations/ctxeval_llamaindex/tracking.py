@@ -28,6 +28,7 @@ from ctxeval_llamaindex.spans import (
     SCOPES,
     STAGES,
     STEP,
+    WRITE,
     asker,
     is_evaluator,
     kind_of,
@@ -82,6 +83,10 @@ class Tracker:
         kind = kind_of(id_, instance)
         if kind is None:
             return
+        if kind == WRITE:
+            if len(self):
+                self.endings.of_writing(instance)
+            return
         if kind == STEP:
             here = _here.get()
             run = _open(here)
@@ -125,6 +130,13 @@ class Tracker:
             frame.stage = _stage(frame, arguments, documents)
         self._push(frame)
 
+    def see(self, id_: str, query: Any, nodes: Any, tags: Named) -> None:
+        """Note a retrieval that was told by its event; most are by their spans."""
+        around = _open(_here.get())
+        if around is None or around.kind != RETRIEVE:
+            self.begin(RETRIEVE, id_, {"query": query}, None, tags)
+            self.exit(id_, nodes)
+
     def _start(
         self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named
     ) -> Query | None:
@@ -150,20 +162,16 @@ class Tracker:
         self._frames[frame.id_] = frame
         _here.set(frame)
 
-    def exit(
-        self, id_: str, instance: Any, result: Any, error: BaseException | None = None
-    ) -> None:
+    def exit(self, id_: str, result: Any, error: BaseException | None = None) -> None:
         """Note that a span ended.
 
         Args:
             id_: The span.
-            instance: Whose it is.
             result: What it returned.
             error: Why it failed, if it did.
         """
         frame = self._frames.pop(id_, None)
         if frame is None:
-            self.endings.of_chat(instance, error)
             return
         frame.open = False
         if _here.get() is frame:
