@@ -1,0 +1,2 @@
+import nope_missing
+def test_a(): pass
