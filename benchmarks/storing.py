@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tempfile
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 from benchmarks.measuring import report
 from ctxeval import Chunk, QueryRecord, Recorder, Retrieval, Store
 
-RECORDS, ROUNDS, POOL = 2000, 7, 500
+RECORDS, ROUNDS, POOL = 500, 25, 500
 RANDOM = random.Random(7)
 
 
@@ -52,6 +53,7 @@ def _measure(name: str, rounds: Iterator[list[QueryRecord]], limit: float, size:
         best, before, count = float("inf"), 0, 0
         with Store(path) as store:
             for number, records in enumerate(rounds):
+                gc.collect()
                 start = time.process_time()
                 store.put_records(records)
                 spent = (time.process_time() - start) / len(records)
@@ -63,8 +65,8 @@ def _measure(name: str, rounds: Iterator[list[QueryRecord]], limit: float, size:
         with Store(path) as store:
             bytes_each = (path.stat().st_size - before) / count
             start = time.process_time()
-            assert sum(1 for _ in store.records(limit=2 * RECORDS)) == 2 * RECORDS
-            reading = (time.process_time() - start) / (2 * RECORDS)
+            assert sum(1 for _ in store.records(limit=4 * RECORDS)) == 4 * RECORDS
+            reading = (time.process_time() - start) / (4 * RECORDS)
     report(f"keep a record, {name}", 1e6 * best, "µs", limit=limit)
     report(f"keep a record, {name}, on disk", bytes_each, "bytes", limit=size)
     report(f"read a record, {name}", 1e6 * reading, "µs")

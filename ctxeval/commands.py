@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,6 +95,7 @@ def score(
         str | None, typer.Option(help="Where a model's verdicts are kept: a file or a URL.")
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Calls under way at most.")] = 16,
+    dry_run: Annotated[bool, typer.Option(help="Only say what a model would be asked.")] = False,
     skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -105,14 +107,25 @@ def score(
         from ctxeval.report.terminal import show_evaluation
 
         bad: list[InvalidSampleError] = []
+        llm = None if model is None else ctxeval.llm_factory(model, base_url=base_url)
+        kept = _store(store)
+        on_bad = bad.append if skip_bad else None
+        metrics = metric or "auto"
+        if dry_run:
+            cost = ctxeval.evaluate(file, metrics, llm=llm, store=kept, on_bad=on_bad, dry_run=True)
+            _print_json(asdict(cost)) if as_json else print(
+                f"{cost.requests} requests, about {cost.prompt_tokens} tokens sent and "
+                f"{cost.completion_tokens} received"
+            )
+            return
         evaluation = ctxeval.evaluate(
             file,
-            metric or "auto",
-            llm=None if model is None else ctxeval.llm_factory(model, base_url=base_url),
+            metrics,
+            llm=llm,
             concurrency=concurrency,
-            store=_store(store),
+            store=kept,
             output=output,
-            on_bad=bad.append if skip_bad else None,
+            on_bad=on_bad,
         )
         for error in bad[:5]:
             print(f"ctxeval: left out: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ from ctxeval.metrics import (
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
-    from ctxeval.judges.cells import CellCache
+    from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.protocol import LLM
 
 Metrics = str | Metric | Iterable[str | Metric]
@@ -180,13 +180,13 @@ class MetricSet:
         chosen += self._by_model.values()
         return [metric for metric in chosen if not metric.missing(sample)]
 
-    def with_cache(self, cache: CellCache) -> MetricSet:
-        """Make the same set with another place where a model's verdicts are kept."""
+    def with_judges(self, change: Callable[[LLMJudge], LLMJudge]) -> MetricSet:
+        """Make the same set with other judges in place of those that ask a model."""
         made = copy(self)
-        made._fixed = [_with_cache(metric, cache) for metric in self._fixed]
+        made._fixed = [_with_judge(metric, change) for metric in self._fixed]
         if self.auto:
-            kept = {name: _with_cache(m, cache) for name, m in self._by_model.items()}
-            made._by_model = kept
+            by_model = {name: _with_judge(m, change) for name, m in self._by_model.items()}
+            made._by_model = by_model
         return made
 
     def by_id(self) -> list[Metric]:
@@ -194,14 +194,14 @@ class MetricSet:
         return self._by_id if self.auto else [m for m in self._fixed if m.judge.name == "id"]
 
 
-def _with_cache(metric: Metric, cache: CellCache) -> Metric:
+def _with_judge(metric: Metric, change: Callable[[LLMJudge], LLMJudge]) -> Metric:
     from ctxeval.judges.llm import LLMJudge
 
     judge = metric.judge
     if not isinstance(judge, LLMJudge):
         return metric
     metric = copy(metric)
-    metric.judge = judge.with_cache(cache)
+    metric.judge = change(judge)
     return metric
 
 

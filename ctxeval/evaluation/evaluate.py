@@ -10,18 +10,20 @@ from contextvars import copy_context
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
 from ctxeval.evaluation.rows import Row, write_run
 from ctxeval.judges.asking import CONCURRENCY
+from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
 from ctxeval.record.reading import rows_of
 from ctxeval.sample import Sample
 from ctxeval.scoring import Results, begin_all
+from ctxeval.verdicts import Usage
 
 if TYPE_CHECKING:
     from ctxeval.judges.cells import CellCache
@@ -43,6 +45,33 @@ class Window(deque[tuple[Sample, "Future[Results]"]]):
             future.cancel()
 
 
+@overload
+def evaluate(
+    samples: Any,
+    metrics: Metrics = ...,
+    *,
+    llm: LLM | None = ...,
+    concurrency: int = ...,
+    store: CellCache | None = ...,
+    progress: bool | None = ...,
+    output: str | PathLike[str] | None = ...,
+    on_bad: Callable[[InvalidSampleError], None] | None = ...,
+    dry_run: Literal[False] = ...,
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    samples: Any,
+    metrics: Metrics = ...,
+    *,
+    llm: LLM | None = ...,
+    store: CellCache | None = ...,
+    on_bad: Callable[[InvalidSampleError], None] | None = ...,
+    dry_run: Literal[True],
+) -> Usage: ...
+
+
 def evaluate(
     samples: Any,
     metrics: Metrics = "auto",
@@ -53,7 +82,8 @@ def evaluate(
     progress: bool | None = None,
     output: str | PathLike[str] | None = None,
     on_bad: Callable[[InvalidSampleError], None] | None = None,
-) -> Evaluation:
+    dry_run: bool = False,
+) -> Evaluation | Usage:
     """Score many samples by several metrics.
 
     Every sample gets a result from every metric: scored, undefined, failed or skipped, with
@@ -72,6 +102,8 @@ def evaluate(
             kept in memory then.
         on_bad: Is told of each row that is no sample, which is then left out; None: the
             first one is raised.
+        dry_run: Ask no model, and give what it would take instead: how many requests
+            and, at 4 letters a token and a claim per sentence, how many tokens.
 
     Raises:
         InvalidSampleError: A row is no sample.
@@ -85,6 +117,12 @@ def evaluate(
         >>> evaluation.values("id_based_context_recall")
         {'7c2a1b56ad39a3b0': 0.5}
     """
+    if dry_run:
+        rehearsal = Rehearsal()
+        chosen = _chosen(metrics, llm, store).with_judges(rehearsal.of)
+        for _ in _rows(_samples(samples, on_bad), chosen, concurrency, Window()):
+            pass
+        return rehearsal.usage
     return _evaluate(samples, metrics, llm, concurrency, store, progress, output, on_bad, Window())
 
 
@@ -123,15 +161,20 @@ def _evaluate(
 ) -> Evaluation:
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
-    chosen = MetricSet(metrics, llm)
-    if store is not None:
-        chosen = chosen.with_cache(store)
+    chosen = _chosen(metrics, llm, store)
     bar = progress_bar(progress, len(samples) if isinstance(samples, Sized) else None)
     rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, window))
     if output is None:
         return Evaluation(rows)
     path = Path(output)
     return Evaluation(write_run(path, rows), path)
+
+
+def _chosen(metrics: Metrics, llm: LLM | None, store: CellCache | None) -> MetricSet:
+    chosen = MetricSet(metrics, llm)
+    if store is None:
+        return chosen
+    return chosen.with_judges(lambda judge: judge.with_cache(store))
 
 
 def _rows(

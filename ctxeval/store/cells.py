@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from operator import itemgetter
 
 from sqlalchemy import Connection, select
 
@@ -11,8 +11,8 @@ from ctxeval.judges.cells import Finding
 from ctxeval.store.database import Database
 from ctxeval.store.plain import decode, encode, to_text
 from ctxeval.store.privacy import Privacy
+from ctxeval.store.statements import insert_new, parts
 from ctxeval.store.tables import CELLS, fingerprint
-from ctxeval.store.texts import insert_new, parts
 from ctxeval.store.upkeep import microseconds
 
 
@@ -36,14 +36,13 @@ def get_many(database: Database, keys: Sequence[str]) -> dict[str, list[Finding]
 def put_many(database: Database, privacy: Privacy, findings: Iterable[tuple[str, Finding]]) -> None:
     """Keep findings; see `CellCache.put_many`."""
     now = microseconds(None)
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[bytes, bytes, int, bytes]] = []
     for key, finding in findings:
         kept = privacy.finding(finding)
         if kept is not None:
             data = encode(dict(sorted(kept.items())))
-            digest = fingerprint(to_text(data))
-            rows.append({"key": fingerprint(key), "digest": digest, "time": now, "data": data})
+            rows.append((fingerprint(key), fingerprint(to_text(data)), now, data))
     if rows:
         # By key, so that PostgreSQL's writers of the same cells come in the same order.
-        rows.sort(key=lambda row: row["key"])
-        database.write(lambda c: c.execute(insert_new(c, CELLS), rows).close())
+        rows.sort(key=itemgetter(0))
+        database.write(lambda c: insert_new(c, CELLS, ("key", "digest", "time", "data"), rows))

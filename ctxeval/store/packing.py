@@ -7,6 +7,8 @@ scores share stand there once.
 
 from __future__ import annotations
 
+import struct
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
@@ -17,23 +19,27 @@ from ctxeval.record.query import Chunk, QueryRecord, Retrieval
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
 from ctxeval.store.plain import Strings, decode, encode, written
+from ctxeval.store.texts import Tags
 from ctxeval.store.verdicts import VerdictPacker, VerdictUnpacker
 from ctxeval.verdicts import Usage, Verdicts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-_COLUMNS = attrgetter("id", "text", "id_source", "rank", "score", "span", "metadata")
+_COLUMNS = attrgetter("id", "text", "rank", "score")
+_TAG = attrgetter("id", "id_source", "metadata", "span")
 
 
-def pack(record: QueryRecord) -> tuple[Strings, bytes]:
+def pack(record: QueryRecord, tags: Tags) -> tuple[Strings, bytes]:
     """Write a record as a row's strings and data."""
     strings = Strings()
     verdicts = VerdictPacker(strings)
     results = _Results(strings, verdicts)
     reference = record.reference
     # The verdicts refer to the stages, so these come first.
-    stages = [_pack_stage(one, record.question, strings, verdicts) for one in record.retrievals]
+    stages = [
+        _pack_stage(one, record.question, strings, tags, verdicts) for one in record.retrievals
+    ]
     body = [
         record.id,
         record.question,
@@ -52,11 +58,12 @@ def pack(record: QueryRecord) -> tuple[Strings, bytes]:
     return strings, encode(body)
 
 
-def unpack(strings: Sequence[str], data: bytes) -> QueryRecord:
-    """Read what `pack` wrote."""
+def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
+    """Read what `pack` wrote, given the texts with their tags."""
+    strings = [text for text, _ in texts]
     id, question, answer, stages, of_stages, scores, results, verdicts, *rest = decode(data)
     metadata, started, ended, reference, state = rest
-    retrievals = [_unpack_stage(stage, question, strings) for stage in stages]
+    retrievals = [_unpack_stage(stage, question, texts) for stage in stages]
     unpacker = VerdictUnpacker(strings, retrievals)
     read = [unpacker.unpack(packed) for packed in verdicts]
     made = [_unpack_result(packed, strings, read) for packed in results]
@@ -135,57 +142,55 @@ def _unpack_result(packed: list[Any], strings: Sequence[str], read: list[Verdict
 
 
 def _pack_stage(
-    one: Retrieval, question: str, strings: Strings, verdicts: VerdictPacker
+    one: Retrieval, question: str, strings: Strings, tags: Tags, verdicts: VerdictPacker
 ) -> tuple[Any, ...]:
-    columns: Any = list(zip(*map(_COLUMNS, one.chunks), strict=True)) or [()] * 7
-    ids, texts, sources, ranks, scores, spans, metadata = columns
+    chunks = one.chunks
+    columns: Any = list(zip(*map(_COLUMNS, chunks), strict=True)) or [()] * 4
+    ids, texts, ranks, scores = columns
     verdicts.know(ids, texts)
-    count = len(ids)
-    source = sources[0] if count and sources.count(sources[0]) == count else sources
+    places = [strings[text] for text in texts]
+    own = [written(_TAG(chunk)) for chunk in chunks]
+    own_tags = [tag if tags.differs(text, tag) else 0 for text, tag in zip(texts, own, strict=True)]
+    first, count = (places[0] if places else 0), len(places)
     return (
-        strings[written([one.name, one.kind, one.parent, one.order, one.error, source])],
+        strings[written([one.name, one.kind, one.parent, one.order, one.error])],
         None if one.query == question else one.query,
         one.latency,
-        ids,
-        _run([strings[text] for text in texts]),
+        # What counts up by one is told by its first and its length.
+        [first, count] if places == list(range(first, first + count)) else [places],
+        own_tags if any(own_tags) else None,
         None if ranks == tuple(range(count)) else ranks,
-        None if scores.count(None) == count else scores,
-        None if spans.count(None) == count else [s and (s.document, s.start, s.end) for s in spans],
-        # They come again with the chunk, so each is put aside as a whole.
-        _run([strings[written(each)] for each in metadata]) if any(metadata) else None,
+        None if scores.count(None) == count else _pack_numbers(scores),
     )
 
 
-def _unpack_stage(packed: list[Any], question: str, strings: Sequence[str]) -> Retrieval:
-    common, query, latency, ids, texts, ranks, scores, spans, metadata = packed
-    name, kind, parent, order, error, sources = decode(strings[common])
-    count = len(ids)
-    texts = _unrun(texts, count)
-    metadata = metadata if metadata is None else _unrun(metadata, count)
-    chunks = tuple(
-        Chunk(
-            rank=n if ranks is None else ranks[n],
-            id=id,
-            id_source=sources if isinstance(sources, str) else sources[n],
-            text=strings[texts[n]],
-            score=scores and scores[n],
-            span=spans and spans[n] and Span(*spans[n]),
-            metadata={} if metadata is None else decode(strings[metadata[n]]),
-        )
-        for n, id in enumerate(ids)
-    )
+def _unpack_stage(packed: list[Any], question: str, texts: Sequence[tuple[str, str]]) -> Retrieval:
+    common, query, latency, places, own_tags, ranks, scores = packed
+    name, kind, parent, order, error = decode(texts[common][0])
+    listed = places[0] if len(places) == 1 else range(places[0], sum(places))
+    numbers = _unpack_numbers(scores, len(listed))
+    chunks = []
+    for n, place in enumerate(listed):
+        text, tag = texts[place]
+        id, id_source, metadata, span = decode((own_tags and own_tags[n]) or tag)
+        rank = n if ranks is None else ranks[n]
+        where = span and Span(**span)
+        chunks.append(Chunk(rank, id, id_source, text, numbers[n], where, metadata))
     query = question if query is None else query
-    return Retrieval(query, chunks, name, kind, parent, order, latency, error)
+    return Retrieval(query, tuple(chunks), name, kind, parent, order, latency, error)
 
 
-def _run(places: list[int]) -> list[int] | int:
-    """Shorten what counts up by one: its first says it all."""
-    first = places[0] if places else 0
-    return first if places == list(range(first, first + len(places))) else places
+def _pack_numbers(numbers: Sequence[float | None]) -> str | Sequence[float | None]:
+    """Write floats in half the space of their digits."""
+    if {*map(type, numbers)} != {float}:
+        return numbers
+    return b64encode(struct.pack(f"<{len(numbers)}d", *numbers)).decode()
 
 
-def _unrun(packed: list[int] | int, count: int) -> Sequence[int]:
-    return range(packed, packed + count) if isinstance(packed, int) else packed
+def _unpack_numbers(packed: Any, count: int) -> Sequence[float | None]:
+    if packed is None:
+        return [None] * count
+    return struct.unpack(f"<{count}d", b64decode(packed)) if isinstance(packed, str) else packed
 
 
 def _moment(moment: datetime | None) -> int | str | None:

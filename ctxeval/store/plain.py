@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -34,8 +35,7 @@ def encode(value: Any) -> bytes:
     that are no strings. Tuples and sets become lists. Nothing is refused.
     """
     try:
-        # Five times as fast as json, which a record's time depends on.
-        return pydantic_core.to_json(value, fallback=_known, inf_nan_mode="constants")
+        return _to_json(value)
     except ValueError:  # lone surrogates, bytes, circles, depth
         return json.dumps(_plain(value, 0)).encode()
 
@@ -47,7 +47,10 @@ def decode(data: bytes | str) -> Any:
 
 def written(value: Any) -> str:
     """Write plain data as JSON, as text: for what is put aside as a whole."""
-    return encode(value).decode()
+    try:
+        return _to_json(value).decode()
+    except ValueError:
+        return encode(value).decode()
 
 
 def to_bytes(text: str) -> bytes:
@@ -60,7 +63,7 @@ def to_text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def _known(value: Any) -> Any:
+def _fallback(value: Any) -> Any:
     if hasattr(value, "item"):  # a number of numpy
         try:
             return value.item()
@@ -83,7 +86,7 @@ def _plain(value: Any, depth: int) -> Any:
         return {_said(key): _plain(item, depth + 1) for key, item in value.items()}
     if depth < MAX_DEPTH and isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item, depth + 1) for item in value]
-    return _said(_known(value))
+    return _said(_fallback(value))
 
 
 LONG = 24
@@ -119,3 +122,7 @@ def unfold(value: Any, strings: list[str]) -> Any:
     if isinstance(value, list):
         return [unfold(item, strings) for item in value]
     return value
+
+
+# Five times as fast as json, which a record's time depends on.
+_to_json = partial(pydantic_core.to_json, fallback=_fallback, inf_nan_mode="constants")

@@ -7,52 +7,44 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select, tuple_
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Connection, Select, select, tuple_
 
 from ctxeval.record.query import QueryRecord
 from ctxeval.store import rows as kept
 from ctxeval.store.database import Database
 from ctxeval.store.packing import pack, unpack
 from ctxeval.store.privacy import Privacy
+from ctxeval.store.statements import insert_or_replace
 from ctxeval.store.tables import RECORDS, fingerprint, question_key
-from ctxeval.store.texts import Numbers
+from ctxeval.store.texts import Tags, Texts
 from ctxeval.store.upkeep import microseconds
 
+_COLUMNS = ("id", "time", "question", "data", "refs")
 
-def put(
-    database: Database, numbers: Numbers, privacy: Privacy, records: Iterable[QueryRecord]
-) -> None:
+
+def put(database: Database, texts: Texts, privacy: Privacy, records: Iterable[QueryRecord]) -> None:
     """Keep records; see `Store.put_records`."""
+
+    def pack_one(item: tuple[bytes, bytes, QueryRecord], tags: Tags) -> kept.Packed:
+        id, question, record = item
+        strings, data = pack(record, tags)
+        return strings, (id, microseconds(record.started), question, data)
+
     for batch in kept.batches(records):
         # By id, of which the last counts; in this order PostgreSQL's writers don't get stuck.
-        by_id = {fingerprint(record.id): record for record in batch}
-        packed = [_pack(id, privacy, record) for id, record in sorted(by_id.items(), key=_id)]
-        kept.write(database, numbers, packed, _insert)
+        by_id = {
+            fingerprint(record.id): (
+                question_key(privacy.redacted(record.question)),
+                privacy.record(record),
+            )
+            for record in batch
+        }
+        items = [(id, *by_id[id]) for id in sorted(by_id)]
+        kept.write(database, texts, items, pack_one, _insert)
 
 
-def _id(item: tuple[bytes, QueryRecord]) -> bytes:
-    return item[0]
-
-
-def _pack(id: bytes, privacy: Privacy, record: QueryRecord) -> kept.Packed:
-    strings, data = pack(privacy.record(record))
-    return strings, {
-        "id": id,
-        "time": microseconds(record.started),
-        "question": question_key(privacy.redacted(record.question)),
-        "data": data,
-    }
-
-
-def _insert(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    # Either way a row that takes another's place gets a new number.
-    if connection.dialect.name == "postgresql":
-        new = postgresql.insert(RECORDS)
-        values = {name: new.excluded[name] for name in ("seq", "time", "question", "refs", "data")}
-        connection.execute(new.on_conflict_do_update(index_elements=["id"], set_=values), rows)
-    else:
-        connection.execute(insert(RECORDS).prefix_with("OR REPLACE"), rows)
+def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    insert_or_replace(connection, RECORDS, _COLUMNS, rows)
 
 
 def read(
@@ -71,5 +63,5 @@ def read(
         return wanted if last is None else wanted.where(place > (last.time, last.seq))
 
     size = kept.PAGE if limit is None else max(1, min(kept.PAGE, limit))
-    for row, strings in islice(kept.pages(database, page, size), limit):
-        yield unpack(strings, row.data)
+    for row, texts in islice(kept.pages(database, page, size), limit):
+        yield unpack(texts, row.data)

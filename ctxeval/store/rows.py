@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select
 from ctxeval.store.database import Database
 from ctxeval.store.plain import Strings
 from ctxeval.store.tables import read_refs, write_refs
-from ctxeval.store.texts import Numbers, load
+from ctxeval.store.texts import New, Tags, Texts, load
 
 T = TypeVar("T")
 
@@ -21,43 +21,47 @@ BATCH = 500
 PAGE = 200
 """How many rows are read at once."""
 
-Packed = tuple[Strings, dict[str, Any]]
-"""A row's strings, and its columns but for `refs`."""
+Packed = tuple[Strings, tuple[Any, ...]]
+"""A row's strings, and its columns but for the last, `refs`."""
 
 
 def write(
     database: Database,
-    numbers: Numbers,
-    rows: Sequence[Packed],
-    insert: Callable[[Connection, list[dict[str, Any]]], None],
+    texts: Texts,
+    items: Sequence[T],
+    pack: Callable[[T, Tags], Packed],
+    insert: Callable[[Connection, list[tuple[Any, ...]]], None],
 ) -> None:
-    """Write rows, and those of their strings that are not there yet, as a whole or not at all.
+    """Write rows, and those of their texts that are not there yet, as a whole or not at all.
 
     Args:
         database: Where to.
-        numbers: The numbers that this process remembers.
-        rows: The rows.
-        insert: Inserts their columns.
+        texts: The texts that this process remembers.
+        items: What is to be written.
+        pack: Makes a row of one of them.
+        insert: Inserts the rows' columns.
     """
 
-    def work(connection: Connection) -> dict[str, int]:
-        new = numbers.give(connection, [strings for strings, _ in rows])
-        insert(
-            connection,
-            [
-                {**columns, "refs": write_refs(numbers.refs(strings, new))}
-                for strings, columns in rows
-            ],
-        )
+    def work(connection: Connection) -> New:
+        new = texts.give(connection, [row[0] for row in packed], tags)
+        if any(new.tags.get(text, tag) != tag for text, tag in tags.items()):
+            # Others had other chunks with these texts.
+            tags.update((text, tag) for text, tag in new.tags.items() if text in tags)
+            packed[:] = [pack(item, tags) for item in items]
+        rows = [(*columns, write_refs(texts.refs(row, new))) for row, columns in packed]
+        insert(connection, rows)
         return new
 
     with database.writing:
-        numbers.keep(database.write(work))
+        tags = texts.tags()
+        packed = [pack(item, tags) for item in items]
+        new = database.write(work)
+        texts.keep(new, [row[0] for row in packed])
 
 
 def pages(
     database: Database, page: Callable[[Any], Select[Any]], size: int = PAGE
-) -> Iterator[tuple[Any, list[str]]]:
+) -> Iterator[tuple[Any, list[tuple[str, str]]]]:
     """Read rows page by page, so that neither memory nor a transaction grows with them.
 
     Args:
@@ -66,7 +70,7 @@ def pages(
         size: How many rows are read at once.
 
     Yields:
-        A row and its strings.
+        A row, and its texts with their tags.
     """
     last: Any = None
     while True:

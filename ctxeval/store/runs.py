@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, select, update
 
 from ctxeval.errors import StoreError, near, short
 from ctxeval.store import rows as kept
 from ctxeval.store.database import Database
 from ctxeval.store.plain import Strings, decode, encode, fold, unfold
 from ctxeval.store.privacy import Privacy
+from ctxeval.store.statements import insert
 from ctxeval.store.tables import ROWS, RUNS, fingerprint, question_key
-from ctxeval.store.texts import Numbers
+from ctxeval.store.texts import Tags, Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,14 @@ class Run:
             of_run = select(ROWS.c.seq, ROWS.c.refs, ROWS.c.data).where(ROWS.c.run == self._seq)
             return of_run.where(ROWS.c.seq > after).order_by(ROWS.c.seq)
 
-        for row, strings in kept.pages(self._database, page):
+        for row, texts in kept.pages(self._database, page):
+            strings = [text for text, _ in texts]
             yield unfold(decode(zlib.decompress(row.data)), strings)
 
 
 def put(
     database: Database,
-    numbers: Numbers,
+    texts: Texts,
     privacy: Privacy,
     id: str,
     meta: Mapping[str, Any],
@@ -62,13 +64,13 @@ def put(
     named = fingerprint(id)
     data = encode([id, {key: privacy.data(value) for key, value in meta.items()}])
     begun = time.time_ns() // 1000
-    new = insert(RUNS).values(id=named, time=begun, complete=False, size=0, data=data)
+    new = RUNS.insert().values(id=named, time=begun, complete=False, size=0, data=data)
     seq: int = database.write(lambda c: c.execute(new).inserted_primary_key[0])  # type: ignore[index]  # of one row
     size = 0
     try:
         for batch in kept.batches(rows):
-            packed = [_pack(seq, privacy, row) for row in batch]
-            kept.write(database, numbers, packed, lambda c, rows: _insert(c, rows))
+            items = [(seq, _key(privacy, row), privacy.row(row)) for row in batch]
+            kept.write(database, texts, items, _pack, _insert)
             size += len(batch)
         if not database.write(lambda c: _complete(c, seq, named, size)):
             raise StoreError(f"the run {id!r} was deleted while it was written: put it again")
@@ -78,20 +80,24 @@ def put(
     return next(run for run in find(database, named) if run._seq == seq)
 
 
-def _pack(seq: int, privacy: Privacy, row: Mapping[str, Any]) -> kept.Packed:
+_COLUMNS = ("run", "question", "data", "refs")
+
+
+def _key(privacy: Privacy, row: Mapping[str, Any]) -> bytes | None:
     sample = row.get("sample")
     question = sample.get("user_input") if isinstance(sample, Mapping) else None
+    return question_key(privacy.redacted(question)) if isinstance(question, str) else None
+
+
+def _pack(item: tuple[int, bytes | None, Mapping[str, Any]], tags: Tags) -> kept.Packed:
+    seq, question, row = item
     strings = Strings()
-    data = encode(fold(privacy.row(row), strings))
-    return strings, {
-        "run": seq,
-        "question": question_key(privacy.redacted(question)) if question else None,
-        "data": zlib.compress(data),
-    }
+    data = encode(fold(row, strings))
+    return strings, (seq, question, zlib.compress(data))
 
 
-def _insert(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    connection.execute(insert(ROWS), rows)
+def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    insert(connection, ROWS, _COLUMNS, rows)
 
 
 def _complete(connection: Connection, seq: int, named: bytes, size: int) -> bool:

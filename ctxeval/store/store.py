@@ -60,11 +60,11 @@ class Store:
             raise StoreError(f"redact: {short(redact)} can't be called: give a function of a text")
         place = find(url)
         from ctxeval.store.database import Database
-        from ctxeval.store.texts import Numbers
+        from ctxeval.store.texts import Texts
 
         self._privacy = Privacy(store_text, redact)
         self._database = Database(place)
-        self._numbers = Numbers()
+        self._texts = Texts()
 
     @overload
     @classmethod
@@ -132,7 +132,7 @@ class Store:
         """
         from ctxeval.store.records import put
 
-        put(self._database, self._numbers, self._privacy, records)
+        put(self._database, self._texts, self._privacy, records)
 
     def records(
         self,
@@ -166,7 +166,7 @@ class Store:
         """
         from ctxeval.store import runs
 
-        return runs.put(self._database, self._numbers, self._privacy, id, meta, rows)
+        return runs.put(self._database, self._texts, self._privacy, id, meta, rows)
 
     def run(self, id: str) -> Run:
         """Give a run.

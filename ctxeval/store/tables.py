@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from sqlalchemy import (
     BigInteger,
@@ -78,6 +78,7 @@ TEXTS = Table(
     Column("id", _NUMBER, primary_key=True, autoincrement=False),
     Column("hash", Bytes, nullable=False, unique=True),
     _bytes("text"),
+    _bytes("tag"),
 )
 
 RECORDS = _table(
@@ -144,13 +145,12 @@ def fingerprint(text: str) -> bytes:
 
 def question_key(question: str) -> bytes:
     """Give what a question is looked up by; as in `References`, case and space don't matter."""
-    return fingerprint(" ".join(question.casefold().split()))
+    return fingerprint(" ".join(question.casefold().split()))[:8]
 
 
-def write_refs(numbers: Iterable[int]) -> bytes:
+def write_refs(numbers: Collection[int]) -> bytes:
     """Write the numbers of texts down."""
-    listed = list(numbers)
-    return struct.pack(f"<{len(listed)}I", *listed)
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def read_refs(refs: bytes) -> tuple[int, ...]:

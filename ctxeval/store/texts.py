@@ -1,161 +1,137 @@
-"""The texts that are kept once: how they get their numbers, and how unused ones are removed.
+"""The texts that are kept once, and what a process remembers of them.
 
-A process remembers the numbers of texts it has seen, so that a chunk that comes again costs
-a look into a dict. What removes texts raises `generation`; a writer compares it in the same
-transaction in which it writes, and forgets what it remembers where it has changed. So no
-row ever refers to a text that is gone.
+A process remembers the numbers of the texts it has seen, so that a chunk that comes again
+costs a look into a dict. What removes texts raises `generation`; a writer compares it in the
+same transaction in which it writes, and forgets what it remembers where it has changed. So
+no row ever refers to a text that is gone.
+
+Beside a chunk's text stands its tag: id, metadata and what else comes again with it. The
+first chunk with a text decides on the tag; one with another tag brings it along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.sql import Insert
+from sqlalchemy import Connection, select, update
 
-from ctxeval.store.database import Database
-from ctxeval.store.plain import to_bytes, to_text
-from ctxeval.store.tables import RECORDS, ROWS, STATE, TEXTS, fingerprint, read_refs
+from ctxeval.store.plain import Strings, to_bytes, to_text
+from ctxeval.store.statements import insert_new, parts
+from ctxeval.store.tables import STATE, TEXTS, fingerprint, read_refs
 
-MAX_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 16_000_000
 """How much text is remembered at most."""
 
-AT_ONCE = 500
-"""How many rows one statement looks up, reads or removes."""
+
+class Tags(dict[str, str]):
+    """The tag that is taken to stand beside each chunk's text, while a batch is packed.
+
+    Args:
+        known: The tags that are known to stand there.
+    """
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        """See the class."""
+        self._known = known
+
+    def differs(self, text: str, tag: str) -> bool:
+        """Does a chunk have to bring its tag along? Where none is known, its own will stand."""
+        standing = self.get(text)
+        if standing is None:
+            standing = self[text] = self._known.get(text, tag)
+        return standing != tag
 
 
-class Numbers:
-    """The numbers of the texts that this process has seen. Guarded by `Database.writing`."""
+class New(NamedTuple):
+    """Texts that had no number before: these, and what tags stand beside them."""
+
+    numbers: dict[str, int]
+    tags: dict[str, str]
+
+
+class Texts:
+    """What a process remembers. Guarded by `Database.writing`."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self._known: dict[str, int] = {}
+        """Begin with nothing."""
+        self._numbers: dict[str, int] = {}
+        self._tags: dict[str, str] = {}
         self._characters = 0
         self._generation = -1
 
-    def give(self, connection: Connection, wanted: Iterable[Collection[str]]) -> dict[str, int]:
+    def tags(self) -> Tags:
+        """Begin to pack a batch."""
+        return Tags(self._tags)
+
+    def give(self, connection: Connection, rows: Iterable[Collection[str]], tags: Tags) -> New:
         """Give numbers to the texts that have none, in the transaction that refers to them.
 
+        Args:
+            connection: The transaction.
+            rows: The texts of each row.
+            tags: The tags that are to stand beside new texts.
+
         Returns:
-            The numbers of those not known before: `keep` them once the transaction is done.
+            The texts not known before: `keep` them once the transaction is done.
         """
         generation = connection.scalar(
             # PostgreSQL: shared among writers, and in the way of whoever removes texts.
             select(STATE.c.value).where(STATE.c.name == "generation").with_for_update(read=True)
         )
         if generation != self._generation:
-            self.forget()
+            self._remember({}, {})
             self._generation = generation or 0
-        known = self._known
-        new = list(dict.fromkeys(text for row in wanted for text in row if text not in known))
+        known = self._numbers
+        new = list(dict.fromkeys([text for row in rows for text in row if text not in known]))
         if not new:
-            return {}
+            return New({}, {})
         counter = STATE.c.name == "texts"
         # The counter's row is locked from here on: PostgreSQL's writers number in turns.
         connection.execute(update(STATE).where(counter).values(value=STATE.c.value + len(new)))
         last = connection.scalar(select(STATE.c.value).where(counter)) or 0
-        hashes = [fingerprint(text) for text in new]
-        numbers = dict(zip(hashes, range(last - len(new) + 1, last + 1), strict=True))
-        rows = [
-            {"id": numbers[hash], "hash": hash, "text": to_bytes(text)}
-            for hash, text in zip(hashes, new, strict=True)
+        numbers = dict(zip(new, range(last - len(new) + 1, last + 1), strict=True))
+        standing = {text: tags.get(text, "") for text in new}
+        made = [
+            (number, fingerprint(text), to_bytes(text), to_bytes(standing[text]))
+            for text, number in numbers.items()
         ]
-        inserted = connection.execute(insert_new(connection, TEXTS), rows)
-        if inserted.rowcount != len(rows):
-            for part in parts(hashes):
-                there = select(TEXTS.c.hash, TEXTS.c.id).where(TEXTS.c.hash.in_(part))
-                numbers.update({hash: number for hash, number in connection.execute(there)})
-        return {text: numbers[hash] for hash, text in zip(hashes, new, strict=True)}
+        if insert_new(connection, TEXTS, ("id", "hash", "text", "tag"), made) != len(made):
+            text_of = {hash: text for text, (_, hash, *_) in zip(new, made, strict=True)}
+            for part in parts(list(text_of)):
+                there = select(TEXTS.c.hash, TEXTS.c.id, TEXTS.c.tag).where(TEXTS.c.hash.in_(part))
+                for hash, number, tag in connection.execute(there):
+                    numbers[text_of[hash]] = number
+                    standing[text_of[hash]] = to_text(tag)
+        return New(numbers, standing)
 
-    def refs(self, row: Iterable[str], new: dict[str, int]) -> list[int]:
+    def refs(self, row: Strings, new: New) -> list[int]:
         """Give the numbers of a row's texts."""
-        known = self._known
-        return [known[text] if text in known else new[text] for text in row]
+        known = self._numbers
+        if not new.numbers:
+            return [known[text] for text in row]
+        return [known[text] if text in known else new.numbers[text] for text in row]
 
-    def keep(self, new: dict[str, int]) -> None:
-        """Remember numbers that are in the database for good."""
-        self._known.update(new)
-        self._characters += sum(map(len, new))
-        if self._characters > MAX_CHARACTERS:
-            self.forget()
+    def keep(self, new: New, rows: Iterable[Collection[str]]) -> None:
+        """Remember texts that are in the database for good."""
+        self._numbers.update(new.numbers)
+        self._tags.update(new.tags)
+        self._characters += sum(map(len, new.numbers)) + sum(map(len, new.tags.values()))
+        if self._characters > MAX_CHARACTERS:  # go on with those of late
+            late = {text: self._numbers[text] for row in rows for text in row}
+            self._remember(late, {text: self._tags[text] for text in late})
 
-    def forget(self) -> None:
-        """Forget all numbers."""
-        self._known = {}
-        self._characters = 0
+    def _remember(self, numbers: dict[str, int], tags: dict[str, str]) -> None:
+        self._numbers, self._tags = numbers, tags
+        self._characters = sum(map(len, numbers)) + sum(map(len, tags.values()))
 
 
-def load(connection: Connection, rows: Iterable[bytes]) -> dict[int, str]:
-    """Read the texts that rows refer to, given their `refs`."""
+def load(connection: Connection, rows: Iterable[bytes]) -> dict[int, tuple[str, str]]:
+    """Read the texts that rows refer to, given their `refs`, with their tags."""
     wanted = list({number for refs in rows for number in read_refs(refs)})
-    texts: dict[int, str] = {}
+    texts: dict[int, tuple[str, str]] = {}
     for part in parts(wanted):
-        found = connection.execute(select(TEXTS.c.id, TEXTS.c.text).where(TEXTS.c.id.in_(part)))
-        texts.update({number: to_text(text) for number, text in found})
+        columns = select(TEXTS.c.id, TEXTS.c.text, TEXTS.c.tag).where(TEXTS.c.id.in_(part))
+        for number, text, tag in connection.execute(columns):
+            texts[number] = to_text(text), to_text(tag)
     return texts
-
-
-def sweep(database: Database) -> int:
-    """Remove the texts that nothing refers to any more.
-
-    Most rows are looked at while others go on writing; only those written meanwhile are
-    looked at, and the texts removed, while they wait.
-
-    Returns:
-        How many were removed.
-    """
-
-    def last(connection: Connection) -> dict[Table, int]:
-        _lock_writers_out(connection)  # so that no row with a smaller number is still to come
-        return {t: connection.scalar(select(func.max(t.c.seq))) or 0 for t in (RECORDS, ROWS)}
-
-    used: set[int] = set()
-
-    def look(connection: Connection, table: Table, where: ColumnElement[bool]) -> int | None:
-        columns = select(table.c.seq, table.c.refs).where(where).order_by(table.c.seq)
-        page = connection.execute(columns.limit(10 * AT_ONCE)).all()
-        for _, refs in page:
-            used.update(read_refs(refs))
-        return page[-1][0] if page else None
-
-    def look_through(read: Any, table: Table, since: int, until: int | None) -> None:
-        at: int | None = since
-        while at is not None:
-            where = table.c.seq > at
-            if until is not None:
-                where &= table.c.seq <= until
-            at = read(lambda c, where=where: look(c, table, where))
-
-    until = database.write(last)
-    for table, number in until.items():
-        look_through(database.read, table, 0, number)
-
-    def remove(connection: Connection) -> int:
-        _lock_writers_out(connection)
-        for table, number in until.items():
-            look_through(lambda work: work(connection), table, number, None)
-        unused = [n for n in connection.scalars(select(TEXTS.c.id)) if n not in used]
-        for part in parts(unused):
-            connection.execute(delete(TEXTS).where(TEXTS.c.id.in_(part)))
-        return len(unused)
-
-    return database.write(remove)
-
-
-def _lock_writers_out(connection: Connection) -> None:
-    generation = STATE.c.name == "generation"
-    connection.execute(update(STATE).where(generation).values(value=STATE.c.value + 1))
-
-
-def insert_new(connection: Connection, table: Table) -> Insert:
-    """Insert the rows that are not there yet."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
-
-
-def parts(items: Sequence[Any], size: int = AT_ONCE) -> Iterator[Sequence[Any]]:
-    """Divide items into what one statement takes."""
-    return (items[start : start + size] for start in range(0, len(items), size))

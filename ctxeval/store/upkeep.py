@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, t
 from ctxeval.errors import StoreError, near
 from ctxeval.store import runs, schema
 from ctxeval.store.database import Database
+from ctxeval.store.sweep import sweep
 from ctxeval.store.tables import (
     CELLS,
     RECORDS,
@@ -23,7 +24,6 @@ from ctxeval.store.tables import (
     USAGE,
     content,
 )
-from ctxeval.store.texts import sweep
 
 KINDS = ("records", "runs", "cells", "usage")
 """What can be told apart when old things are removed."""

@@ -1,7 +1,6 @@
 """Many samples: every cell has a result, in order, whatever happens to others."""
 
 import asyncio
-import threading
 
 import pytest
 
@@ -150,24 +149,53 @@ def test_running_again_after_an_interruption_goes_on():
     assert len(llm.calls) == 20
 
 
+class TestDryRun:
+    SAMPLES = tuple(
+        {**one, "reference": f"First {n % 5}. Second."} for n, one in enumerate(judged(10))
+    )
+    METRICS = ("context_precision", "context_recall", "context_relevance")
+
+    def test_it_asks_nothing_and_counts_what_would_be_asked(self):
+        llm = ScriptedLLM(useful)
+        usage = evaluate(self.SAMPLES, self.METRICS, llm=llm, dry_run=True)
+        assert llm.calls == []
+        evaluate(self.SAMPLES, self.METRICS, llm=llm)
+        assert usage.requests == len(llm.calls) == 5 + 10 + 10
+        sent = sum(len(m["content"]) for call in llm.calls for m in call)
+        assert usage.prompt_tokens == pytest.approx(sent / 4, rel=0.05)
+        assert usage.completion_tokens > 0
+
+    def test_what_is_kept_costs_nothing(self):
+        llm, store = ScriptedLLM(useful), MemoryCache()
+        evaluate(self.SAMPLES[:4], self.METRICS, llm=llm, store=store)
+        known = len(llm.calls)
+        usage = evaluate(self.SAMPLES, self.METRICS, llm=llm, store=store, dry_run=True)
+        assert usage.requests == 25 - known
+        assert len(store) == len(store.get_many(list(store._cells)))
+
+    def test_without_a_model_nothing_is_asked(self):
+        assert evaluate(SAMPLES, IDS, dry_run=True).requests == 0
+
+
 async def test_in_a_running_loop_and_cancelled():
     evaluation = await aevaluate(SAMPLES, IDS)
     assert len(evaluation) == 5
-    gate = threading.Event()
 
-    def slow(question, text):
-        gate.wait(5)
-        return True
+    class Slow(ScriptedLLM):
+        async def complete(self, messages, schema, *, max_tokens=None):
+            await asyncio.sleep(0.05)
+            return await super().complete(messages, schema, max_tokens=max_tokens)
 
-    llm = ScriptedLLM(slow, concurrency=1)
-    task = asyncio.create_task(aevaluate(judged(50), ["context_relevance"], llm=llm))
-    await asyncio.sleep(0.1)
+    llm = Slow(useful)
+    judging = aevaluate(judged(100), ["context_relevance"], llm=llm, concurrency=1)
+    task = asyncio.create_task(judging)
+    await asyncio.sleep(0.2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    gate.set()
-    await asyncio.sleep(0.2)
-    assert len(llm.calls) < 50
+    asked = len(llm.calls)
+    await asyncio.sleep(0.3)
+    assert len(llm.calls) <= asked + 1
 
 
 def test_from_a_generator_a_file_and_records(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import log2
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,25 @@ def test_each_documented_difference_has_a_case_and_the_other_way_round():
     for applies in REASONS.values():
         different = [c for c in map(plain, CASES) if applies(c) and ours(c) != c["theirs"]]
         assert different
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected", "retrieved", "value"),
+    [
+        pytest.param("ndcg", "a", "aax", 1, id="the one gain stands first"),
+        pytest.param("id_based_context_recall", "ab", "aaa", 1 / 2, id="one of two"),
+        pytest.param("average_precision", "ab", "aaa", 1 / 2, id="(1/1) / 2"),
+        pytest.param("ndcg", "ab", "aaa", 1 / (1 + 1 / log2(3)), id="1 / (1 + 1/log2 3)"),
+        pytest.param("id_based_context_recall", "aa", "ax", 1, id="one of one"),
+        pytest.param("ndcg", "aa", "ax", 1, id="one gain is all there is"),
+        pytest.param("average_precision", "aab", "aab", (1 + 2 / 3) / 2, id="(1/1 + 2/3) / 2"),
+        pytest.param("reciprocal_rank", "ab", "xaxb", 1 / 2, id="the first hit alone"),
+        pytest.param("reciprocal_rank", [1], ["1"], 1, id="1 is the id 1"),
+    ],
+)
+def test_what_ours_is_instead(metric, expected, retrieved, value):
+    (made,) = retrieval_metrics(metric)
+    assert made.compute("Q?", [*expected], [*retrieved]).score == pytest.approx(value, abs=1e-15)
 
 
 def test_repeats_never_raise_ours_above_one():

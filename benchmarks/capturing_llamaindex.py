@@ -1,0 +1,99 @@
+"""What the LlamaIndex handler adds to a retrieve of 10 nodes, beside one that appends to a list."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+from benchmarks.measuring import report
+from ctxeval_llamaindex.handler import CtxEvalEventHandler
+
+CALLS, ROUNDS = 1000, 9
+NODES = [
+    NodeWithScore(
+        node=TextNode(
+            id_=f"n{n}",
+            text="x" * 600,
+            metadata={"file_name": f"{n}.md", "page_label": str(n)},
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{n}")},
+            start_char_idx=0,
+            end_char_idx=600,
+        ),
+        score=1.0 - n / 10,
+    )
+    for n in range(10)
+]
+
+
+class _Kb(BaseRetriever):
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return NODES
+
+    async def _aretrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        return NODES
+
+
+class _Appending(BaseEventHandler):
+    seen: list[Any] = []
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Appending"
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        if event.class_name() == "RetrievalEndEvent":
+            self.seen.append([(one.node_id, one.text) for one in event.nodes])
+
+
+def _sync() -> float:
+    kb = _Kb()
+    start = time.thread_time()
+    for _ in range(CALLS):
+        kb.retrieve("q")
+    return (time.thread_time() - start) / CALLS
+
+
+def _async() -> float:
+    kb = _Kb()
+
+    async def ask() -> float:
+        start = time.thread_time()
+        for _ in range(CALLS):
+            await kb.aretrieve("q")
+        return (time.thread_time() - start) / CALLS
+
+    return asyncio.run(ask())
+
+
+def _measure(ask: Callable[[], float]) -> dict[str, list[float]]:
+    """Time both, one right after the other, each against no handler at all."""
+    root = get_dispatcher()
+    added: dict[str, list[float]] = {"appending": [], "ctxeval": []}
+    for _ in range(ROUNDS):
+        root.event_handlers, root.span_handlers = [], []
+        bare = ask()
+        root.event_handlers = [_Appending(seen=[])]
+        added["appending"].append(ask() - bare)
+        root.event_handlers = []
+        handler = CtxEvalEventHandler(max_pending=2 * CALLS).install()
+        added["ctxeval"].append(ask() - bare)
+        handler.flush()
+        assert len(handler.records) == CALLS
+        handler.close()
+    return added
+
+
+def main() -> None:
+    for name, ask in (("sync", _sync), ("async", _async)):
+        appending, ours = (1e6 * median(times) for times in _measure(ask).values())
+        report(f"added to a retrieve by appending, {name}", appending, "µs")
+        report(f"added to a retrieve by ctxeval, {name}", ours, "µs")
+        report(f"ctxeval / appending in LlamaIndex, {name}", ours / appending, "×", limit=3)

@@ -1,2 +1,0 @@
-import nope_missing
-def test_a(): pass
