@@ -16,6 +16,13 @@ from ctxeval import Chunk, QueryRecord, Recorder, Retrieval, Store
 
 RECORDS, ROUNDS, POOL = 500, 25, 500
 RANDOM = random.Random(7)
+REFERENCES = [
+    {
+        "user_input": f"How does number {n} work?",
+        "reference_context_ids": [f"document-{RANDOM.randrange(POOL)}" for _ in range(3)],
+    }
+    for n in range(200)
+]
 
 
 def _chunk(number: int) -> Chunk:
@@ -27,19 +34,20 @@ def _chunk(number: int) -> Chunk:
 def _record(number: int, chunks: list[Chunk]) -> QueryRecord:
     found = [replace(c, rank=rank, score=RANDOM.random()) for rank, c in enumerate(chunks)]
     now = datetime.now(UTC)
+    question = f"How does number {number % len(REFERENCES)} work?"
     return QueryRecord(
         f"{RANDOM.getrandbits(128):032x}",
-        f"How does number {number} work?",
+        question,
         f"Number {number} works as follows. {number:0100}",
-        retrievals=[Retrieval(f"How does number {number} work?", tuple(found), "Shop")],
-        metadata={"ctxeval_reference_ids": [found[3].id, found[7].id, "elsewhere"]},
+        retrievals=[Retrieval(question, tuple(found), "Shop")],
+        metadata={"session": f"session-{number}"},
         started=now,
         ended=now,
     )
 
 
 def _scored(records: Iterator[QueryRecord]) -> list[QueryRecord]:
-    recorder = Recorder(max_pending=RECORDS, max_records=None)
+    recorder = Recorder(references=REFERENCES, max_pending=RECORDS, max_records=None)
     for order, record in enumerate(records):
         recorder.submit(order, order, lambda record=record: record)  # type: ignore[misc]
     scored = recorder.records

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.fields import as_id
+from ctxeval.record.checking import Staleness, resolve_spans, staleness
 from ctxeval.record.files import file_rows
+from ctxeval.record.query import Chunk
 from ctxeval.record.reading import rows_of
-from ctxeval.sample import Sample
+from ctxeval.sample import Sample, Span
 
 
 class Found(NamedTuple):
@@ -103,6 +105,53 @@ class References:
             references = file_rows(references)
         given = () if references is None else references
         return cls(given, **options)
+
+    @classmethod
+    def from_spans(
+        cls,
+        samples: Any,
+        chunks: Iterable[Chunk] | Mapping[Any, Span],
+        *,
+        min_overlap: int = 1,
+        **options: Unpack[Options],
+    ) -> References:
+        """Resolve expected places in documents to the ids of the chunks that hold them.
+
+        So expectations survive another chunking: resolve them against each index.
+
+        Args:
+            samples: What `read_samples` goes through, with `reference_spans`.
+            chunks: The chunks of the index, with their spans; or a mapping from id to span.
+            min_overlap: How many characters of an expected place a chunk must hold.
+            **options: As of the class.
+
+        Raises:
+            InvalidArgumentError: No chunk holds any of the places that a sample expects.
+        """
+        given = (row.sample() for row in rows_of(samples, "references"))
+        return cls(resolve_spans(given, chunks, min_overlap), **options)
+
+    def check(self, index: Any) -> Staleness:
+        """Say which expected ids an index does not have, and where their texts are now.
+
+        Re-indexing often gives new ids, which turns every score by id to 0.
+
+        Args:
+            index: Its ids; a mapping from id to text; its chunks, documents or nodes; or a
+                store of captured records, which knows what was ever retrieved.
+
+        Returns:
+            What is stale; falsy where nothing is.
+
+        Examples:
+            >>> references = References(
+            ...     [{"id": "q1", "reference_context_ids": ["a"], "reference_contexts": ["Text."]}]
+            ... )
+            >>> print(references.check({"b": "Text."}))
+            1 of 1 expected ids are not in the index
+              q1: a (its text is now in b)
+        """
+        return staleness(self, index)
 
     @classmethod
     def from_jsonl(cls, path: str | PathLike[str], **options: Unpack[Options]) -> References:

@@ -153,7 +153,9 @@ class OpenQueries:
         del self._roots[query.root_id], self._query_of[query.root_id]
         for run_id in query.parents:
             del self._query_of[run_id]
-        if query.open:
+        if query.root_id in query.errors:  # others of its tasks or threads may still be at work
+            self._note_late((query.root_id, *query.parents))
+        elif query.open:
             self._note_late(query.open)
         query.close()
         return query

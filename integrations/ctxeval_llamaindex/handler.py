@@ -73,13 +73,13 @@ class CtxEvalEventHandler(Attachable):
     def install(self) -> Self:
         """Capture every query of the process that begins from now on. Idempotent."""
         ensure()
-        if not any(one is self for one in installed):
-            installed.append(self)
+        if self._taker not in installed:
+            installed.append(self._taker)
         return self
 
     def uninstall(self) -> None:
         """Capture no more queries; those under way are seen to their end."""
-        installed[:] = [one for one in installed if one is not self]
+        installed[:] = [one for one in installed if one is not self._taker]
         handlers = get_dispatcher().event_handlers
         handlers[:] = [one for one in handlers if one is not self]
 

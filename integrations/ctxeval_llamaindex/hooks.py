@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from inspect import BoundArguments
 from typing import Any
 
@@ -96,7 +97,6 @@ class _Events(BaseEventHandler):
         if type(event).__name__ != "RetrievalEndEvent":
             return
         try:
-            ensure()
             query, nodes = (
                 getattr(event, "str_or_query_bundle", None),
                 getattr(event, "nodes", None),
@@ -106,28 +106,32 @@ class _Events(BaseEventHandler):
             _count(error)
 
 
-_spans, _events = _Spans(), _Events()
+_spans, _events, _root = _Spans(), _Events(), get_dispatcher()
 
 
 def ensure() -> None:
     """Put the hooks in their place, unless they are there: others assign the lists anew."""
-    root = get_dispatcher()
-    if not any(one is _spans for one in root.span_handlers):
-        root.add_span_handler(_spans)
-    if not any(one is _events for one in root.event_handlers):
-        root.add_event_handler(_events)
+    if not any(one is _spans for one in _root.span_handlers):
+        _root.add_span_handler(_spans)
+    if not any(one is _events for one in _root.event_handlers):
+        _root.add_event_handler(_events)
 
 
-installed: list[Attachable] = []
-"""The handlers that were installed; others stand in the dispatcher's list."""
+installed: list[Taker] = []
+"""The takers of handlers that were installed; other handlers stand in the dispatcher's list."""
+
+
+@lru_cache(maxsize=256)
+def _is_attachable(cls: type) -> bool:
+    return issubclass(cls, Attachable)  # which takes pydantic long
 
 
 def _attached() -> list[Taker]:
-    handlers = [*installed]
-    for one in get_dispatcher().event_handlers:
-        if isinstance(one, Attachable) and not any(one is other for other in handlers):
-            handlers.append(one)
-    return [one.taker for one in handlers]
+    takers = [*installed]
+    for one in _root.event_handlers:
+        if _is_attachable(type(one)) and one.taker not in takers:
+            takers.append(one.taker)
+    return takers
 
 
 tracker.attached = _attached

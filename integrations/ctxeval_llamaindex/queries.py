@@ -245,7 +245,7 @@ class Query:
         self.question: str | None = None
         self.metadata = metadata
         self.takers = takers
-        self.whole = any(taker.sees_nodes for taker in takers)
+        self.whole = True in [taker.sees_nodes for taker in takers]
         self.frames: list[Frame] = []
         self.stages: list[Stage] = []
         self.failed: Failure | None = None

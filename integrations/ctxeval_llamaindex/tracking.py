@@ -143,7 +143,7 @@ class Tracker:
         takers = self.takers() if kind in ROOTS else []
         if not takers:
             return None
-        own = {key: value for key, value in tags.items() if key.startswith("ctxeval")}
+        own = {key: tags[key] for key in tags if key.startswith("ctxeval")} if tags else {}
         query = Query(id_, kind, type(instance).__name__, input_of(kind, arguments), own, takers)
         query.question = question_of(query.input)
         for taker in takers:
