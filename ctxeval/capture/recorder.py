@@ -21,6 +21,7 @@ from ctxeval.record.references import References, expected_in
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
+    from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
 
 logger = logging.getLogger("ctxeval")
@@ -282,6 +283,14 @@ class Recorder:
         """
         self._closed = True
         return self.flush(timeout)
+
+    def evaluation(self) -> Evaluation:
+        """Sum the records up like any other samples; those that are pending are waited for."""
+        from ctxeval.evaluation.evaluation import Evaluation
+        from ctxeval.evaluation.rows import Row
+
+        self.flush()
+        return Evaluation(Row(one.id, one.sample(), one.scores) for one in self.records)
 
     def to_pandas(self) -> Any:
         """Give the records as a pandas DataFrame, one row each, a column per metric.

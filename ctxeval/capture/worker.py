@@ -108,6 +108,7 @@ def _work(reference: weakref.ref[Worker]) -> None:
             hurry.wait(LINGER_SECONDS)
             hurry.clear()
             worker._drain()
+            continue  # what came since would wait for the next wake-up
         del worker
         wake.wait(1.0)
         wake.clear()

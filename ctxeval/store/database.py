@@ -171,6 +171,7 @@ def _engine(place: Place) -> Engine:
             # Enough for a killed process; a power cut may cost the last commits, never the file.
             cursor.execute("PRAGMA synchronous=NORMAL")
             cursor.execute("PRAGMA secure_delete=ON")
+            cursor.execute("PRAGMA cache_size=-16000")
             cursor.execute("PRAGMA wal_autocheckpoint=2000")
             cursor.execute("PRAGMA journal_size_limit=67108864")
 

@@ -34,19 +34,22 @@ def pack(record: QueryRecord, tags: Tags) -> tuple[Strings, bytes]:
     """Write a record as a row's strings and data."""
     strings = Strings()
     verdicts = VerdictPacker(strings)
-    results = _Results(strings, verdicts)
+    results = _Results(verdicts)
     reference = record.reference
     # The verdicts refer to the stages, so these come first.
     stages = [
         _pack_stage(one, record.question, strings, tags, verdicts) for one in record.retrievals
     ]
+    of_stages = [results.pack(one.scores) for one in record.retrievals]
+    scores = results.pack(record.scores)
     body = [
         record.id,
         record.question,
         record.answer,
         stages,
-        [results.pack(one.scores) for one in record.retrievals],
-        results.pack(record.scores),
+        of_stages,
+        scores,
+        strings[written(results.common)],
         results.packed,
         verdicts.packed,
         record.metadata,
@@ -61,12 +64,13 @@ def pack(record: QueryRecord, tags: Tags) -> tuple[Strings, bytes]:
 def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
     """Read what `pack` wrote, given the texts with their tags."""
     strings = [text for text, _ in texts]
-    id, question, answer, stages, of_stages, scores, results, verdicts, *rest = decode(data)
+    id, question, answer, stages, of_stages, scores, common, results, verdicts, *rest = decode(data)
     metadata, started, ended, reference, state = rest
     retrievals = [_unpack_stage(stage, question, texts) for stage in stages]
     unpacker = VerdictUnpacker(strings, retrievals)
     read = [unpacker.unpack(packed) for packed in verdicts]
-    made = [_unpack_result(packed, strings, read) for packed in results]
+    both = zip(decode(strings[common]), results, strict=True)
+    made = [_unpack_result(shared, packed, read) for shared, packed in both]
     for retrieval, packed in zip(retrievals, of_stages, strict=True):
         retrieval.scores = _unpack_scores(packed, made)
     status, unreferenced, pending = decode(strings[state])
@@ -87,37 +91,39 @@ def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
 
 
 class _Results:
-    """The results of a record, each once, however many scores refer to it."""
+    """The results of a record, each once, however many scores refer to it.
 
-    def __init__(self, strings: Strings, verdicts: VerdictPacker) -> None:
-        self._strings = strings
+    What they have in common with those of other records is gathered, to be put aside.
+    """
+
+    def __init__(self, verdicts: VerdictPacker) -> None:
         self._verdicts = verdicts
         self._places: dict[int, int] = {}
+        self.common: list[tuple[str, ...]] = []
         self.packed: list[tuple[Any, ...]] = []
 
     def pack(self, scores: Mapping[str, MetricResult]) -> list[Any]:
         """Give the places of results, each with its name where that is not its metric's."""
-        return [
-            self._place(result) if name == result.metric else [name, self._place(result)]
-            for name, result in scores.items()
-        ]
+        places: list[Any] = []
+        for name, result in scores.items():
+            place = self._places.get(id(result))
+            if place is None:
+                place = self._places[id(result)] = len(self.packed)
+                self._add(result)
+            places.append(place if name == result.metric else [name, place])
+        return places
 
-    def _place(self, result: MetricResult) -> int:
-        place = self._places.get(id(result))
-        if place is None:
-            place = self._places[id(result)] = len(self.packed)
-            self.packed.append(self._pack(result))
-        return place
-
-    def _pack(self, result: MetricResult) -> tuple[Any, ...]:
+    def _add(self, result: MetricResult) -> None:
         value, verdicts, usage = result.value, result.verdicts, result.usage
         shared = verdicts is not None and usage is verdicts.usage
-        return (
-            self._strings[written([result.metric, result.status, result.reason, result.signature])],
-            value,
-            1 if result.bounds == (value, value) else result.bounds,
-            None if verdicts is None else self._verdicts.place(verdicts),
-            1 if shared else usage and astuple(usage),
+        self.common.append((result.metric, result.status, result.reason, result.signature))
+        self.packed.append(
+            (
+                value,
+                1 if result.bounds == (value, value) else result.bounds,
+                None if verdicts is None else self._verdicts.place(verdicts),
+                1 if shared else usage and astuple(usage),
+            )
         )
 
 
@@ -129,9 +135,9 @@ def _unpack_scores(packed: list[Any], made: list[MetricResult]) -> dict[str, Met
     return scores
 
 
-def _unpack_result(packed: list[Any], strings: Sequence[str], read: list[Verdicts]) -> MetricResult:
-    common, value, bounds, place, usage = packed
-    metric, status, reason, signature = decode(strings[common])
+def _unpack_result(common: list[Any], packed: list[Any], read: list[Verdicts]) -> MetricResult:
+    metric, status, reason, signature = common
+    value, bounds, place, usage = packed
     verdicts = None if place is None else read[place]
     if verdicts is not None and usage == 1:
         usage = verdicts.usage
@@ -149,8 +155,6 @@ def _pack_stage(
     ids, texts, ranks, scores = columns
     verdicts.know(ids, texts)
     places = [strings[text] for text in texts]
-    own = [written(_TAG(chunk)) for chunk in chunks]
-    own_tags = [tag if tags.differs(text, tag) else 0 for text, tag in zip(texts, own, strict=True)]
     first, count = (places[0] if places else 0), len(places)
     return (
         strings[written([one.name, one.kind, one.parent, one.order, one.error])],
@@ -158,10 +162,22 @@ def _pack_stage(
         one.latency,
         # What counts up by one is told by its first and its length.
         [first, count] if places == list(range(first, first + count)) else [places],
-        own_tags if any(own_tags) else None,
+        _own_tags(texts, chunks, tags),
         None if ranks == tuple(range(count)) else ranks,
         None if scores.count(None) == count else _pack_numbers(scores),
     )
+
+
+def _own_tags(texts: Sequence[str], chunks: Sequence[Chunk], tags: Tags) -> list[Any] | None:
+    """Give the tags that differ from those beside the texts; None where none does."""
+    own = [*map(_TAG, chunks)]
+    if written(own) == tags.standing(texts):
+        return None
+    differing = [
+        tag if tags.differs(text, tag) else 0
+        for text, tag in zip(texts, map(written, own), strict=True)
+    ]
+    return differing if any(differing) else None
 
 
 def _unpack_stage(packed: list[Any], question: str, texts: Sequence[tuple[str, str]]) -> Retrieval:

@@ -46,7 +46,7 @@ def write(
         new = texts.give(connection, [row[0] for row in packed], tags)
         if any(new.tags.get(text, tag) != tag for text, tag in tags.items()):
             # Others had other chunks with these texts.
-            tags.update((text, tag) for text, tag in new.tags.items() if text in tags)
+            tags.correct(new.tags)
             packed[:] = [pack(item, tags) for item in items]
         rows = [(*columns, write_refs(texts.refs(row, new))) for row, columns in packed]
         insert(connection, rows)

@@ -41,13 +41,6 @@ class Store:
     Raises:
         StoreError: The URL can be no store's.
         MissingExtraError: SQLAlchemy is not installed, or psycopg for PostgreSQL.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ctxeval.db") as store:
-        ...     store.put_records([QueryRecord("1", "What is a mora?")])
-        ...     [record.question for record in store.records()]
-        ['What is a mora?']
     """
 
     _shared: ClassVar[weakref.WeakValueDictionary[str, Store]] = weakref.WeakValueDictionary()

@@ -138,9 +138,14 @@ def content(table: Table) -> list[ColumnElement[bytes]]:
     return [column for column in table.columns if isinstance(column.type, Bytes)]
 
 
+def hash_of(data: bytes) -> bytes:
+    """Give the 16 bytes by which bytes are known."""
+    return hashlib.sha256(data).digest()[:16]
+
+
 def fingerprint(text: str) -> bytes:
     """Give the 16 bytes under which a text is looked up."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    return hash_of(text.encode("utf-8", "surrogatepass"))
 
 
 def question_key(question: str) -> bytes:

@@ -11,14 +11,14 @@ first chunk with a text decides on the tag; one with another tag brings it along
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
 from ctxeval.store.plain import Strings, to_bytes, to_text
 from ctxeval.store.statements import insert_new, parts
-from ctxeval.store.tables import STATE, TEXTS, fingerprint, read_refs
+from ctxeval.store.tables import STATE, TEXTS, hash_of, read_refs
 
 MAX_CHARACTERS = 16_000_000
 """How much text is remembered at most."""
@@ -34,6 +34,20 @@ class Tags(dict[str, str]):
     def __init__(self, known: Mapping[str, str]) -> None:
         """See the class."""
         self._known = known
+
+    def standing(self, texts: Sequence[str]) -> str | None:
+        """Give the tags that are known to stand beside texts, as a list in JSON; None: not all."""
+        try:
+            tags = [self._known[text] for text in texts]
+        except KeyError:
+            return None
+        self.update(zip(texts, tags, strict=True))
+        return f"[{','.join(tags)}]"
+
+    def correct(self, tags: Mapping[str, str]) -> None:
+        """Take note of what really stands there, before the batch is packed anew."""
+        self.update((text, tag) for text, tag in tags.items() if text in self)
+        self._known = {}
 
     def differs(self, text: str, tag: str) -> bool:
         """Does a chunk have to bring its tag along? Where none is known, its own will stand."""
@@ -93,7 +107,7 @@ class Texts:
         numbers = dict(zip(new, range(last - len(new) + 1, last + 1), strict=True))
         standing = {text: tags.get(text, "") for text in new}
         made = [
-            (number, fingerprint(text), to_bytes(text), to_bytes(standing[text]))
+            (number, hash_of(data := to_bytes(text)), data, to_bytes(standing[text]))
             for text, number in numbers.items()
         ]
         if insert_new(connection, TEXTS, ("id", "hash", "text", "tag"), made) != len(made):

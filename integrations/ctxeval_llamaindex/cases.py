@@ -29,7 +29,7 @@ from ctxeval_llamaindex.suppression import suppress
 
 _RANKED = (HitRate, ReciprocalRank, PrecisionAtK, RecallAtK, NDCG, AveragePrecision)
 
-_RETRIEVED = {"retrieved_contexts", "retrieved_context_ids"}
+_RETRIEVED = {"retrieved_contexts", "retrieved_context_ids", "retrieved_spans"}
 
 _FIELDS = {
     "query": "user_input",
@@ -41,6 +41,7 @@ _FIELDS = {
     "reference_ids": "reference_context_ids",
     "reference_context_ids": "reference_context_ids",
     "reference_claims": "reference_claims",
+    "reference_spans": "reference_spans",
 }
 """Which field of a sample each argument of the evaluator's is; others are passed over."""
 
@@ -109,7 +110,7 @@ class Case:
         fields = [name for name in self.metric.needs if getattr(self.sample, name) is None]
         why = [self.reading.no_nodes] if _RETRIEVED.intersection(fields) else []
         why += [self.reading.no_text] if "response" in fields else []
-        named = " and ".join(_ARGUMENTS[name] for name in fields)
+        named = " and ".join(_ARGUMENTS.get(name, name) for name in fields)
         return f"it needs {named}: " + ("; ".join(dict.fromkeys(filter(None, why))) or "give it")
 
     def _advice(self) -> str:

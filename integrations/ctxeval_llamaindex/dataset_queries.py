@@ -153,7 +153,7 @@ class Queries:
     def _failed(self, sample: Sample, error: Exception) -> DatasetRow:
         own = isinstance(error, CtxEvalError)
         said = str(error) if own else f"{type(error).__name__}: {error}"
-        nothing = {"retrieved_contexts": (), "retrieved_context_ids": ()}
+        nothing = {"retrieved_contexts": (), "retrieved_context_ids": (), "retrieved_spans": ()}
         metrics = self.metrics.of(sample.model_copy(update=nothing))
         return DatasetRow(sample, {m.name: m.result(None, "failed", said) for m in metrics}, said)
 

@@ -54,7 +54,7 @@ class Endings:
         if query.failed is not None:
             query.outcome = Outcome(query.failed.status, ended=now)
         elif query.kind == RETRIEVE:
-            query.outcome = Outcome("ok", ended=now)
+            query.outcome = Outcome("ok", None, None, now)
         else:
             query.outcome = Outcome("incomplete", ended=now)
             if not self._comes_later(query, result):

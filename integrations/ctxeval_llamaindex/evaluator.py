@@ -26,11 +26,12 @@ class ContextEvaluator(BaseEvaluator):
 
     `evaluate` and `aevaluate` take query, response and contexts, and by keyword
     `context_ids`, `reference`, `reference_contexts`, `reference_ids` (a list, or grades by
-    id) and `reference_claims`; other keywords are passed over. `evaluate_response` and
-    `aevaluate_response` take query and response, and the same keywords: ids, scores and
-    texts are those of the response's nodes. A stream is not read: evaluate after it was.
-    Of an agent's output, the nodes are those that its tools gave; of several tool calls
-    they are pooled, and the metrics of ranks say that there is no one order.
+    id), `reference_claims` and `reference_spans`; other keywords are passed over.
+    `evaluate_response` and `aevaluate_response` take query and response, and the same
+    keywords: ids, scores and texts are those of the response's nodes. A stream is not read:
+    evaluate after it was. Of an agent's output, the nodes are those that its tools gave; of
+    several tool calls they are pooled, and the metrics of ranks say that there is no one
+    order.
 
     Args:
         metric: The metric, or its name.

@@ -14,6 +14,7 @@ from ctxeval_llamaindex.instrumentation import (
     active_instrument_tags,
     get_dispatcher,
 )
+from ctxeval_llamaindex.spans import PASSED_BY, UUID_LENGTH, kind_of
 from ctxeval_llamaindex.takers import Taker
 from ctxeval_llamaindex.tracking import Tracker
 
@@ -44,9 +45,15 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
+            kind = kind_of(type(instance), id_[:-UUID_LENGTH])
+            if kind is None:
+                return
             if tags is None:
                 tags = active_instrument_tags.get()
-            tracker.enter(id_, bound_args.arguments, instance, parent_id, tags)
+            if kind in PASSED_BY:
+                tracker.pass_by(kind, id_, instance, parent_id)
+            else:
+                tracker.begin(kind, id_, bound_args.arguments, instance, tags)
         except Exception as error:
             _count(error)
 
@@ -59,7 +66,9 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
-            tracker.exit(id_, result)
+            frame = tracker.frames.pop(id_, None)
+            if frame is not None:
+                tracker.exit(frame, result)
         except Exception as error:
             _count(error)
 
@@ -72,7 +81,9 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
-            tracker.exit(id_, None, err or RuntimeError("dropped"))
+            frame = tracker.frames.pop(id_, None)
+            if frame is not None:
+                tracker.exit(frame, None, err or RuntimeError("dropped"))
         except Exception as error:
             _count(error)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ from ctxeval import (
     InvalidArgumentError,
     JudgeError,
     QuotaError,
+    in_thread,
 )
 from ctxeval_llamaindex.identity import identity_of
 from ctxeval_llamaindex.replies import overflows, read_reply, status_of, without_keys
@@ -38,7 +37,7 @@ def as_llm(llm: BaseLLM, *, concurrency: int = 16) -> LLM:
     synchronous one works in any thread. Only a model without `chat` is asked by `achat`.
     OpenAI's class and those made from it are asked for JSON by its schema; what a model
     refuses is left out from then on. Trying again is up to the model (`max_retries`), and
-    a cap on the output that it was made with goes before ctxeval's.
+    where it has a cap on the output of its own, as OpenAI's class, that one counts.
 
     Its calls make events, as all do, with `ctxeval_llamaindex.suppression.suppressed` set:
     no capture of ctxeval's records them.
@@ -72,7 +71,7 @@ class _Way(NamedTuple):
 
     structured: bool
     caps: tuple[str, ...]
-    in_thread: bool = True
+    by_chat: bool = True
 
     def options(
         self, schema: Mapping[str, Any], max_tokens: int | None, reasons: bool
@@ -122,7 +121,7 @@ class _LlamaIndexLLM:
         while True:
             options = way.options(schema, max_tokens, self._reasons)
             try:
-                reply = await self._send(said, options, way.in_thread)
+                reply = await self._send(said, options, way.by_chat)
             except Exception as error:
                 poorer = None if overflows(error) else _poorer(way, error)
                 if poorer is None:
@@ -135,35 +134,17 @@ class _LlamaIndexLLM:
                 return completion
 
     async def _send(
-        self, said: list[ChatMessage], options: dict[str, Any], in_thread: bool
+        self, said: list[ChatMessage], options: dict[str, Any], by_chat: bool
     ) -> ChatResponse:
         # An empty context: the application's tags, spans and handlers are not in it.
-        if in_thread:
-            return await self._in_thread(said, options)
+        if by_chat:
+            return await in_thread(lambda: self._chat(said, options), Context())
         call = self._achat(said, options)
         return await asyncio.get_running_loop().create_task(call, context=Context())
 
-    def _in_thread(
-        self, said: list[ChatMessage], options: dict[str, Any]
-    ) -> asyncio.Future[ChatResponse]:
-        """Call in a thread of its own; ctxeval has no more than `concurrency` under way.
-
-        A pool's threads would hold up the interpreter's exit.
-        """
-        future: Future[ChatResponse] = Future()
-        future.set_running_or_notify_cancel()
-
-        def work() -> None:
-            try:
-                with suppress():
-                    future.set_result(self._model.chat(said, **options))
-            except StopIteration:  # which no future of asyncio's may hold
-                future.set_exception(LookupError("the model has no more answers"))
-            except BaseException as error:
-                future.set_exception(error)
-
-        threading.Thread(target=Context().run, args=(work,), daemon=True).start()
-        return asyncio.wrap_future(future)
+    def _chat(self, said: list[ChatMessage], options: dict[str, Any]) -> ChatResponse:
+        with suppress():
+            return self._model.chat(said, **options)
 
     async def _achat(self, said: list[ChatMessage], options: dict[str, Any]) -> ChatResponse:
         with suppress():
@@ -180,8 +161,8 @@ class _LlamaIndexLLM:
 
 def _poorer(way: _Way, error: Exception) -> _Way | None:
     """Say what to try after an error; None: nothing."""
-    if isinstance(error, NotImplementedError) and way.in_thread:
-        return way._replace(in_thread=False)
+    if isinstance(error, NotImplementedError) and way.by_chat:
+        return way._replace(by_chat=False)
     status = status_of(error)
     local = status is None and isinstance(error, (NotImplementedError, TypeError, ValueError))
     if not local and status not in (400, 422):

@@ -7,7 +7,7 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from ctxeval import InvalidArgumentError, Metric
+from ctxeval import InvalidArgumentError, Metric, Span
 
 IdFrom = str | Callable[[BaseNode], Any]
 """Where a node's id is taken from: "node_id", "source_id", "metadata:<key>", or a function."""
@@ -74,11 +74,23 @@ def text_of(node: AnyNode, mode: str = "llm") -> str:
     return node.get_content(metadata_mode=MetadataMode(mode)) or ""
 
 
+def place_of(node: AnyNode) -> Span | None:
+    """Say where in its document the node stands; None where that is not known."""
+    plain = node.node if isinstance(node, NodeWithScore) else node
+    start, end = (getattr(plain, name, None) for name in ("start_char_idx", "end_char_idx"))
+    source = plain.source_node
+    if source is None or start is None or end is None or not 0 <= start <= end:
+        return None
+    return Span(source.node_id, start, end)
+
+
 def retrieved(nodes: Sequence[AnyNode], id_from: IdFrom, mode: str) -> dict[str, Any]:
     """Give the fields of a `Sample` that say what was retrieved."""
+    places = [place_of(node) for node in nodes]
     return {
         "retrieved_contexts": [text_of(node, mode) for node in nodes],
         "retrieved_context_ids": [node_id_of(node, id_from) for node in nodes],
+        "retrieved_spans": None if None in places else places,
     }
 
 
@@ -99,6 +111,6 @@ def checked_mode(mode: object) -> str | None:
     """
     modes = [one.value for one in MetadataMode]
     value = mode.value if isinstance(mode, MetadataMode) else mode
-    if value is None or value in modes:
+    if value is None or (isinstance(value, str) and value in modes):
         return value
     raise InvalidArgumentError(f"context_text: {mode!r} is unknown: it is one of {modes}")

@@ -53,19 +53,15 @@ class ContextRetrievalMetricResult(RetrievalMetricResult):
 
 
 class ContextRetrievalMetric(BaseRetrievalMetric):
-    """One of ctxeval's metrics; see `retrieval_metrics`."""
+    """One of ctxeval's metrics; see `retrieval_metrics`.
 
-    _metric: Metric
+    Attributes:
+        metric_name: The metric's name, which tells its configuration: LlamaIndex has one
+            per class, so each metric has a class of its own.
+        metric: The metric.
+    """
 
-    def __init__(self, metric: Metric) -> None:
-        """Take a metric that needs no model."""
-        super().__init__()
-        self._metric = metric
-
-    @property
-    def metric_name(self) -> str:  # type: ignore[override]  # one per configuration, not per class
-        """The metric's name, which tells its configuration."""
-        return self._metric.name
+    metric: ClassVar[Metric]
 
     def compute(
         self,
@@ -93,15 +89,15 @@ class ContextRetrievalMetric(BaseRetrievalMetric):
         Raises:
             InvalidSampleError: An id is empty, or something is no text.
         """
-        if self._metric.judge.name == "id":
+        if self.metric.judge.name == "id":
             sample = {
                 "retrieved_context_ids": retrieved_ids,
                 "reference_context_ids": expected_ids,
             }
         else:
             sample = {"retrieved_contexts": retrieved_texts, "reference_contexts": expected_texts}
-        result = score(sample, [self._metric])[self._metric.name]
-        if self._metric.judge.name == "id" and result.value is not None:
+        result = score(sample, [self.metric])[self.metric.name]
+        if self.metric.judge.name == "id" and result.value is not None:
             retrieved, expected = map(str, retrieved_ids or ()), map(str, expected_ids or ())
             result.reason = result.reason or random_ids([*retrieved], [*expected])
         return ContextRetrievalMetricResult(score=result.value, metadata=result.to_dict())
@@ -117,9 +113,9 @@ def retrieval_metrics(metrics: Metrics = REGISTERED) -> list[BaseRetrievalMetric
 
     Raises:
         InvalidArgumentError: One is unknown, two have one name, or one is judged by a
-            model, for which `RetrieverEvaluator` has no place.
+            model or by the place in the document, which `RetrieverEvaluator` does not know.
     """
-    return [ContextRetrievalMetric(metric) for metric in _without_model(metrics)]
+    return [_class_of(metric)() for metric in _checked(metrics)]
 
 
 def register_retrieval_metrics(
@@ -138,7 +134,7 @@ def register_retrieval_metrics(
     Raises:
         InvalidArgumentError: As of `retrieval_metrics`; or a name is taken.
     """
-    made = {metric.name: _named(metric) for metric in _without_model(metrics)}
+    made = {metric.name: _class_of(metric) for metric in _checked(metrics)}
     taken = [
         name
         for name in made
@@ -153,24 +149,21 @@ def register_retrieval_metrics(
     return list(made)
 
 
-def _without_model(metrics: Metrics) -> list[Metric]:
+def _checked(metrics: Metrics) -> list[Metric]:
     resolved = resolve(metrics)
     for metric in resolved:
-        if metric.judge.calls_model:
+        if metric.judge.name not in ("id", "text"):
+            by = "a model" if metric.judge.calls_model else metric.judge.name
             raise InvalidArgumentError(
-                f"metrics: {metric.name} is judged by a model, for which a RetrieverEvaluator has "
-                "no place: use evaluate_dataset or ContextEvaluator"
+                f"metrics: {metric.name} is judged by {by}, for which a RetrieverEvaluator has no "
+                "place: use evaluate_dataset or ContextEvaluator"
             )
     return resolved
 
 
-def _named(metric: Metric) -> type[ContextRetrievalMetric]:
-    """Make a class that is called without arguments, as the registry wants them."""
+def _class_of(one: Metric) -> type[ContextRetrievalMetric]:
+    class Named(ContextRetrievalMetric):
+        metric_name: ClassVar[str] = one.name
+        metric: ClassVar[Metric] = one
 
-    class Registered(ContextRetrievalMetric):
-        metric_name: ClassVar[str] = metric.name
-
-        def __init__(self) -> None:
-            super().__init__(metric)
-
-    return Registered
+    return Named

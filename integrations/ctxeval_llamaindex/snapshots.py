@@ -79,7 +79,7 @@ def snapshot(nodes: Any, *, whole: bool = False) -> list[Fields]:
                     node["text"],
                     scored["score"],
                     node["metadata"].copy(),
-                    node["relationships"].copy(),
+                    node["relationships"],
                     node["start_char_idx"],
                     node["end_char_idx"],
                 )

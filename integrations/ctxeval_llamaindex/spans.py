@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from types import FrameType, NoneType
-from typing import Any
 
 QUERY, CHAT, RUN = "query", "chat", "run"
 RETRIEVE, RERANK, PROMPT = "retrieve", "rerank", "prompt"
 STEP, WRITE, IGNORED = "step", "write", "ignored"
+
+PASSED_BY = frozenset({STEP, WRITE})
+"""What only tells where others belong."""
+
+JUDGING = "judging"
 
 ROOTS = frozenset({QUERY, CHAT, RUN, RETRIEVE})
 """What may be a query by itself, if it runs inside of no other one."""
@@ -20,7 +24,7 @@ SCOPES = frozenset({QUERY, CHAT, RUN})
 STAGES = frozenset({RETRIEVE, RERANK, PROMPT})
 """What is a stage of the record. A prompt is what a response synthesizer is given."""
 
-_UUID_LENGTH = 37
+UUID_LENGTH = 37
 """A span's id is its name, a hyphen, and a UUID."""
 
 _METHODS = {
@@ -45,6 +49,7 @@ _PACKAGES = ("llama_index", "workflows")
 
 _BETWEEN = (
     "ctxeval_llamaindex.",
+    "wrapt.",
     "llama_index_instrumentation.",
     "llama_index.core.instrumentation.",
 )
@@ -59,13 +64,14 @@ _NO_DOCUMENTS = ("llama_index.core.objects.", "llama_index.core.memory.")
 """The modules that look for tools, tables or messages in an index."""
 
 
-def kind_of(span_id: str, instance: Any) -> str | None:
-    """Tell what a span is; None where it doesn't matter."""
-    return _kind(type(instance), span_id[:-_UUID_LENGTH])  # type: ignore[arg-type]  # it has a hash
-
-
 @lru_cache(maxsize=4096)
-def _kind(cls: type, name: str) -> str | None:
+def kind_of(cls: type, name: str) -> str | None:
+    """Tell what a span is; None where it doesn't matter.
+
+    Args:
+        cls: The class of the object that it belongs to.
+        name: Its name.
+    """
     if cls is NoneType:
         return STEP  # or any function of the user's, which the parent tells apart
     base, kind = _METHODS.get(name.rpartition(".")[2], ("Workflow", STEP))
@@ -76,21 +82,28 @@ def _kind(cls: type, name: str) -> str | None:
 
 
 def asker() -> str:
-    """Name the module that made the call which the hooks are being told of."""
-    frame: FrameType | None = sys._getframe(2)
+    """Name the module that made the call which the hooks are being told of.
+
+    To be called by the function that the hooks call: the frames from there to the dispatcher's
+    are passed over, since looking at a frame costs more than anything else here.
+    """
+    frame: FrameType | None = sys._getframe(4)
     while frame is not None:
         module: str = frame.f_globals.get("__name__", "")
-        if not module.startswith(_BETWEEN) and module != "wrapt.wrappers":
+        if not module.startswith(_BETWEEN):
             return module
         frame = frame.f_back
     return ""
 
 
-def is_evaluator(module: str) -> bool:
-    """Does this module judge? Then what it asks is none of the application's questions."""
-    return module.startswith(_EVALUATORS) and module not in _ASK_THE_APPLICATION
+@lru_cache(maxsize=1024)
+def purpose_of(module: str) -> str:
+    """Tell why a module asks.
 
-
-def wants_no_documents(module: str) -> bool:
-    """Does this module retrieve tools or messages, and no documents?"""
-    return module.startswith(_NO_DOCUMENTS)
+    Returns:
+        "judging": then what it asks is none of the application's questions. "" where it looks
+        for tools, tables or messages. "documents" otherwise.
+    """
+    if module.startswith(_EVALUATORS) and module not in _ASK_THE_APPLICATION:
+        return JUDGING
+    return "" if module.startswith(_NO_DOCUMENTS) else "documents"

@@ -20,6 +20,7 @@ from ctxeval_llamaindex.reading import input_of, question_of, text_of
 from ctxeval_llamaindex.snapshots import ids_of, snapshot
 from ctxeval_llamaindex.spans import (
     IGNORED,
+    JUDGING,
     PROMPT,
     QUERY,
     RETRIEVE,
@@ -30,9 +31,7 @@ from ctxeval_llamaindex.spans import (
     STEP,
     WRITE,
     asker,
-    is_evaluator,
-    kind_of,
-    wants_no_documents,
+    purpose_of,
 )
 from ctxeval_llamaindex.suppression import suppressed
 from ctxeval_llamaindex.takers import Taker
@@ -50,6 +49,7 @@ class Tracker:
         current: Gives the recorder of the block that is running, or None.
         attached: Gives the takers of all queries.
         endings: Sees to how queries end.
+        frames: The open frames, by their spans' ids.
     """
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Tracker:
         self.attached: Callable[[], list[Taker]] = list
         self.endings = Endings()
         self._of_blocks: WeakKeyDictionary[Recorder, Taker] = WeakKeyDictionary()
-        self._frames: dict[str, Frame] = {}
+        self.frames: dict[str, Frame] = {}
 
     def __len__(self) -> int:
         """Count the spans that are remembered."""
-        return len(self._frames) + len(self.endings)
+        return len(self.frames) + len(self.endings)
 
     def takers(self) -> list[Taker]:
         """Give those who take a query that begins here and now."""
@@ -76,43 +76,32 @@ class Tracker:
             taker = self._of_blocks.setdefault(recorder, Taker(proxy(recorder)))
         return [*takers, taker]
 
-    def enter(
-        self, id_: str, arguments: Named, instance: Any, parent_id: str | None, tags: Named
-    ) -> None:
-        """Note that a span began."""
-        kind = kind_of(id_, instance)
-        if kind is None:
-            return
+    def pass_by(self, kind: str, id_: str, instance: Any, parent_id: str | None) -> None:
+        """Note that a span began which only tells where others belong: a step's, a writer's."""
         if kind == WRITE:
             if len(self):
                 self.endings.of_writing(instance)
             return
-        if kind == STEP:
-            here = _here.get()
-            run = _open(here)
-            if run is not None and run.leaks and run.id_ == parent_id:
-                self._push(Frame(id_, kind, run.query, run, here))
-            return
-        self.begin(kind, id_, arguments, instance, tags)
+        here = _here.get()
+        run = _open(here)
+        if run is not None and run.leaks and run.id_ == parent_id:
+            self._push(Frame(id_, kind, run.query, run, here))
 
     def begin(self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named) -> None:
-        """Note that something began which matters."""
+        """Note that something began which matters. The hooks call this: see `asker`."""
         if suppressed.get():
             return
         here = _here.get()
         around = _open(here)
         while around is not None and around.leaks:  # only its steps are inside of it
             around = _open(around.outer)
-        documents = True
         if around is not None and around.kind == IGNORED:
             return
-        if kind in (QUERY, RETRIEVE):
-            module = asker()
-            if is_evaluator(module):
-                if around is not None or self.takers():
-                    self._push(Frame(id_, IGNORED, None, around, here))
-                return
-            documents = not wants_no_documents(module)
+        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else ""
+        if purpose == JUDGING:
+            if around is not None or self.takers():
+                self._push(Frame(id_, IGNORED, None, around, here))
+            return
         query = None if around is None else around.query
         if query is not None and _is_apart(query, kind, instance, tags):
             query = None
@@ -127,7 +116,7 @@ class Tracker:
         frame.instance = instance
         frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
         if kind in STAGES:
-            frame.stage = _stage(frame, arguments, documents)
+            frame.stage = _stage(frame, arguments, purpose)
         self._push(frame)
 
     def see(self, id_: str, query: Any, nodes: Any, tags: Named) -> None:
@@ -135,7 +124,8 @@ class Tracker:
         around = _open(_here.get())
         if around is None or around.kind != RETRIEVE:
             self.begin(RETRIEVE, id_, {"query": query}, None, tags)
-            self.exit(id_, nodes)
+            if (frame := self.frames.pop(id_, None)) is not None:
+                self.exit(frame, nodes)
 
     def _start(
         self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named
@@ -159,20 +149,17 @@ class Tracker:
             frame.query.frames.append(frame)
             if frame.stage is not None:
                 frame.query.stages.append(frame.stage)
-        self._frames[frame.id_] = frame
+        self.frames[frame.id_] = frame
         _here.set(frame)
 
-    def exit(self, id_: str, result: Any, error: BaseException | None = None) -> None:
-        """Note that a span ended.
+    def exit(self, frame: Frame, result: Any, error: BaseException | None = None) -> None:
+        """Note that a span ended, whose frame was taken out.
 
         Args:
-            id_: The span.
+            frame: The frame.
             result: What it returned.
             error: Why it failed, if it did.
         """
-        frame = self._frames.pop(id_, None)
-        if frame is None:
-            return
         frame.open = False
         if _here.get() is frame:
             _here.set(frame.before)
@@ -183,7 +170,7 @@ class Tracker:
             frame.failed = Failure.of(error)
         if stage is not None:
             _end_stage(stage, result, query.whole)
-        if frame.kind == STEP and frame.failed is not None and not frame.failed.is_control_flow:
+        if error is not None and frame.kind == STEP and not frame.failed.is_control_flow:
             query.step_failed = frame.failed
         if frame is query.frames[0]:
             query.failed = frame.failed
@@ -192,7 +179,7 @@ class Tracker:
 
     def _forget(self, query: Query) -> None:
         for frame in query.frames:
-            self._frames.pop(frame.id_, None)
+            self.frames.pop(frame.id_, None)
             frame.open = False
             frame.query = frame.stage = frame.instance = frame.before = None
 
@@ -228,8 +215,8 @@ def _calls_what_it_overrides(kind: str, instance: Any, around: Frame | None) -> 
     return around is not None and around.kind == kind and around.instance is instance
 
 
-def _stage(frame: Frame, arguments: Named, documents: bool) -> Stage:
-    stage = Stage(frame, frame.instance, documents)
+def _stage(frame: Frame, arguments: Named, purpose: str) -> Stage:
+    stage = Stage(frame, frame.instance, bool(purpose))
     if frame.kind == RETRIEVE:
         stage.query = text_of(next(iter(arguments.values()), None)) or ""
         return stage

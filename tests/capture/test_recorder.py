@@ -387,3 +387,13 @@ def test_a_data_frame():
     assert frame["reciprocal_rank"][0] == 0.5
     assert frame["reciprocal_rank_status"][0] == "scored"
     assert frame["reciprocal_rank"].isna()[1]
+
+
+def test_the_records_as_an_evaluation():
+    pytest.importorskip("scipy")
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["b"]}])
+    taken(recorder, record(), record("other"))
+    evaluation = recorder.evaluation()
+    assert len(evaluation) == 2
+    assert list(evaluation.values("reciprocal_rank").values()) == [0.5]
+    assert evaluation.summary()[0].scored == 1

@@ -95,9 +95,7 @@ def test_over_an_index_with_whatever_fits(way):
         "corpus": {"cab": "cab", "bag": "bag", "hedge": "hedge"},
     }
     result = run(way, chunks.as_retriever(similarity_top_k=1), dataset)
-    first, second = (
-        {name: one.value for name, one in row.results.items()} for row in result.rows
-    )
+    first, second = ({name: one.value for name, one in row.results.items()} for row in result.rows)
     assert first["non_llm_context_recall"] == 1  # whose text is compared without its metadata
     assert first["ndcg@10"] == 1
     assert "non_llm_context_recall" not in second
@@ -126,7 +124,9 @@ def test_of_fifty_queries_with_five_that_fail_none_is_lost(way):
         assert row.results["recall@5"].reason == row.error
         assert row.retrieved_ids == ()
     assert result.means() == {"reciprocal_rank": (1, 45, 0, 5, 0), "recall@5": (1, 45, 0, 5, 0)}
-    assert repr(result).startswith("DatasetResult(50 queries, 5 failed: reciprocal_rank=1.000 of 45")
+    assert repr(result).startswith(
+        "DatasetResult(50 queries, 5 failed: reciprocal_rank=1.000 of 45"
+    )
 
 
 @WAYS
@@ -211,7 +211,10 @@ class StreamsSynchronously(CustomQueryEngine):
 @pytest.mark.parametrize(
     ("make", "answer"),
     [
-        (lambda: RetrieverQueryEngine.from_args(Fixed("a"), llm=MockLLM(max_tokens=2)), "text text"),
+        (
+            lambda: RetrieverQueryEngine.from_args(Fixed("a"), llm=MockLLM(max_tokens=2)),
+            "text text",
+        ),
         (Streams, "answer"),
         (StreamsSynchronously, "answer"),
     ],

@@ -87,7 +87,11 @@ def test_the_threshold_includes_itself(threshold, passing):
 @pytest.mark.parametrize(
     ("metric", "given", "score"),
     [
-        ("non_llm_context_recall", {"contexts": ["abc"], "reference_contexts": ["abc", "xyz"]}, 0.5),
+        (
+            "non_llm_context_recall",
+            {"contexts": ["abc"], "reference_contexts": ["abc", "xyz"]},
+            0.5,
+        ),
         ("ndcg@2", {"context_ids": ["a", "b"], "reference_ids": {"a": 1, "b": 0}}, 1.0),
         ("mrr", {"context_ids": ["a", "b"], "reference_context_ids": ["b"]}, 0.5),
         ("hit_rate@3", {"context_ids": [], "reference_ids": ["b"]}, 0.0),
@@ -338,7 +342,7 @@ async def test_synchronously_in_a_running_loop():
 
 
 class Heard(BaseEventHandler):
-    log: list = []
+    log: list
 
     @classmethod
     def class_name(cls):

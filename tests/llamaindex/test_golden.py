@@ -50,7 +50,7 @@ REASONS = {
     "a list is None": lambda c: c["retrieved"] is None or c["expected"] is None,
     "a retrieved id is repeated": lambda c: repeated(c["retrieved"]),
     "an expected id is repeated": lambda c: repeated(c["expected"]),
-    "1 is expected, \"1\" retrieved": lambda c: any(isinstance(i, int) for i in c["expected"] or ()),
+    '1 is expected, "1" retrieved': lambda c: any(isinstance(i, int) for i in c["expected"] or ()),
     "`use_granular_mrr=True`": lambda c: c["granular_mrr"] and len(hits_of(c)) > 1,
     "the retriever gives a `Document`": lambda c: c["document"],
 }

@@ -17,6 +17,7 @@ from llama_index.core.instrumentation.dispatcher import active_instrument_tags, 
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import ChatMessage, CompletionResponse, CustomLLM, LLMMetadata, MockLLM
 from llamaindex_parts import Judge, said
+from pydantic import Field
 
 from ctxeval import (
     LLM,
@@ -135,7 +136,9 @@ def test_its_spans_have_no_parent_in_the_application():
         application()
     finally:
         dispatcher.span_handlers.remove(spans)
-    parents = {span.id_.split(".")[0].split("-")[0]: span.parent_id for span in spans.completed_spans}
+    parents = {
+        span.id_.split(".")[0].split("-")[0]: span.parent_id for span in spans.completed_spans
+    }
     assert parents["Judge"] is None
 
 
@@ -292,9 +295,7 @@ def test_a_prompt_that_does_not_fit_is_halved():
 def openai_like(finish="stop", refusal=None, **usage):
     return SimpleNamespace(
         model="gpt-5-2026",
-        choices=[
-            SimpleNamespace(finish_reason=finish, message=SimpleNamespace(refusal=refusal))
-        ],
+        choices=[SimpleNamespace(finish_reason=finish, message=SimpleNamespace(refusal=refusal))],
         usage=SimpleNamespace(**usage) if usage else None,
     )
 
@@ -396,11 +397,13 @@ class Endpoint(Judge):
     """Has what packages of providers have."""
 
     api_base: str = "https://me:pw@host/v1?api_key=k"
-    default_headers: dict = {"Authorization": "Bearer b"}
+    default_headers: dict = Field(default={"Authorization": "Bearer b"})
     max_tokens: int = 100
     max_retries: int = 3
     timeout: float = 60
-    additional_kwargs: dict = {"seed": 7, "extra_headers": {"x": "y"}, "auth_token": "t"}
+    additional_kwargs: dict = Field(
+        default={"seed": 7, "extra_headers": {"x": "y"}, "auth_token": "t"}
+    )
 
 
 def test_the_identity_has_what_decides_and_no_secret():
@@ -420,9 +423,7 @@ def test_the_identity_has_what_decides_and_no_secret():
 
 
 def test_other_parameters_are_another_identity():
-    one, other = (
-        as_llm(Endpoint(model_name="m", temperature=t)).identity for t in (0.0, 0.5)
-    )
+    one, other = (as_llm(Endpoint(model_name="m", temperature=t)).identity for t in (0.0, 0.5))
     assert one != other
     assert one == as_llm(Endpoint(model_name="m")).identity
 

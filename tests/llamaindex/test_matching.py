@@ -10,6 +10,7 @@ from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.schema import Document, NodeWithScore
 from llamaindex_parts import hits, index, node
 
+from ctxeval import SpanRecall
 from ctxeval_llamaindex.evaluator import ContextEvaluator
 from ctxeval_llamaindex.nodes import node_id_of, text_of
 
@@ -173,6 +174,19 @@ def test_random_ids_are_named():
     ).get_nodes_from_documents([document])
     good = evaluator.evaluate_response("Q?", stable, reference_ids=["doc-1:0", "doc-1:1"])
     assert (good.score, good.metric_result.reason) == (1, "")
+
+
+def test_places_in_documents_survive_another_parse():
+    document = Document(id_="doc-1", text=" ".join(f"bad{n}" for n in range(60)))
+    splitter = TokenTextSplitter(chunk_size=32, chunk_overlap=0)
+    nodes = splitter.get_nodes_from_documents([document])
+    expected = [{"document": "doc-1", "start": 0, "end": len(nodes[0].text)}]
+    evaluator = ContextEvaluator(SpanRecall())
+    for given, value in ((nodes, 1), (nodes[1:], 0)):
+        result = evaluator.evaluate_response("Q?", given, reference_spans=expected)
+        assert result.score == value
+    without = evaluator.evaluate_response("Q?", hits("a"), reference_spans=expected)
+    assert "it needs retrieved_spans" in without.invalid_reason
 
 
 def test_ids_that_are_found_are_not_called_random():

@@ -20,6 +20,7 @@ from ctxeval import (
     InvalidSampleError,
     NonLLMContextRecall,
     NotScoredError,
+    SpanRecall,
 )
 from ctxeval_llamaindex.llm import as_llm
 from ctxeval_llamaindex.retrieval_metrics import (
@@ -110,7 +111,7 @@ def test_what_is_expected_in_full_is_exactly_one(ids):
 
 
 def test_random_ids_are_named():
-    one, other = ("a3bb189e-8bf9-4f5e-ae0b-2f4d5d1c0d9%d" % n for n in (1, 2))
+    one, other = (f"a3bb189e-8bf9-4f5e-ae0b-2f4d5d1c0d9{n}" for n in (1, 2))
     (metric,) = retrieval_metrics("mrr")
     assert "random" in metric.compute("Q?", [one], [other]).metadata["reason"]
     assert metric.compute("Q?", [one], [other, one]).metadata["reason"] == ""
@@ -123,9 +124,11 @@ def test_a_broken_id_raises_what_is_no_runtime_error():
     assert not issubclass(InvalidSampleError, RuntimeError)
 
 
-def test_a_model_has_no_place_here():
+def test_what_has_no_place_here():
     with pytest.raises(InvalidArgumentError, match="judged by a model"):
         retrieval_metrics(ContextRelevance(as_llm(Judge())))
+    with pytest.raises(InvalidArgumentError, match="judged by span"):
+        retrieval_metrics(SpanRecall())
     with pytest.raises(InvalidArgumentError, match="did you mean 'ndcg@10'"):
         retrieval_metrics(["ndgc@10"])
     with pytest.raises(InvalidArgumentError, match="two are named"):

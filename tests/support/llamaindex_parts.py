@@ -15,7 +15,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from ctxeval.testing import ScriptedLLM
 
@@ -126,7 +126,7 @@ def said(text: str, raw: Any = None, **kwargs: Any) -> ChatResponse:
 class Caller(FunctionCallingLLM):
     """Calls the tools that it is told to, one per turn, and then answers."""
 
-    turns: list[tuple[str, dict[str, Any]]] = []
+    turns: list[tuple[str, dict[str, Any]]] = Field(default=[])
     answer: str = "the answer"
     _turn: int = PrivateAttr(default=0)
 

@@ -1,0 +1,162 @@
+"""Many queries at once and many in turn: none mixed, none kept, no chain held up."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+pytest.importorskip("langchain_core")
+
+from small_chains import Echo, by_ainvoke, by_invoke, echoed, rag, told
+
+from ctxeval import NonLLMContextRecall
+from ctxeval_langchain import CtxEvalCallbackHandler, runs
+
+MANY = 200
+QUESTIONS = [f"q{n:03}" for n in range(MANY)]
+
+
+def by_threads(runnable, inputs, config):
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(lambda one: runnable.invoke(one, config), inputs))
+
+
+def by_one_thread_for_all(runnable, inputs, config):
+    """The loop's pool has a single thread, which retrievals and hooks must share."""
+
+    async def ask_all():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        return await asyncio.gather(*(runnable.ainvoke(one, config) for one in inputs))
+
+    return asyncio.run(ask_all())
+
+
+@pytest.mark.parametrize("inline", [True, False], ids=["inline", "not inline"])
+@pytest.mark.parametrize("way", [by_threads, by_ainvoke, by_one_thread_for_all])
+def test_many_at_once_do_not_mix(make_handler, way, inline):
+    handler = make_handler(inline=inline)
+    way(rag(), QUESTIONS, {"callbacks": [handler]})
+    assert sorted(told(record) for record in handler.records) == [
+        (question, f"answer to {question}", "ok", [echoed(question)]) for question in QUESTIONS
+    ]
+    assert len(handler._open) == 0
+    assert handler.recorder.dropped == {}
+
+
+def test_many_streams_open_at_once_do_not_mix(handler):
+    streams = [rag().stream(question, {"callbacks": [handler]}) for question in QUESTIONS]
+    for stream in streams:
+        next(stream)
+    for stream in reversed(streams):
+        list(stream)
+    assert [told(record)[:3] for record in handler.records] == [
+        (question, f"answer to {question}", "ok") for question in QUESTIONS
+    ]
+    assert len(handler._open) == 0
+
+
+def test_the_order_is_that_of_asking(handler):
+    first = rag().stream("first", {"callbacks": [handler]})
+    next(first)
+    rag().invoke("second", {"callbacks": [handler]})
+    list(first)
+    assert [record.question for record in handler.records] == ["first", "second"]
+
+
+def asks(retriever, question, config):
+    retriever.invoke(question, config)
+
+
+def leaves(chain, question, config):
+    stream = chain.stream(question, config)
+    next(stream)
+    stream.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "ask", "count"),
+    [
+        pytest.param(Echo(), asks, 10_000, id="10,000 that end well"),
+        pytest.param(rag(), leaves, 1_000, id="1,000 that are left early"),
+    ],
+)
+def test_many_in_turn_leave_nothing_behind(asked, ask, count, monkeypatch):
+    """The first fifth fills what may be filled; the others take no memory of their own."""
+    monkeypatch.setattr(runs, "MAX_LATE", 50)
+    handler = CtxEvalCallbackHandler(max_records=10)
+    blocks = []
+    for n in range(count + 1):
+        ask(asked, f"q{n}", {"callbacks": [handler]})
+        if n % 200 == 0:
+            handler.flush()
+        if n in (count // 5, count):
+            gc.collect()
+            blocks.append(sys.getallocatedblocks())
+    assert len(handler.records) == 10
+    assert len(handler._open) == 0
+    assert handler.recorder.dropped == {"more than max_records": count + 1 - 10}
+    first, last = blocks
+    assert last - first < count / 10, "not even one block for every tenth query"
+
+
+def test_a_slow_metric_holds_no_chain_up_and_what_is_dropped_is_counted():
+    """The worker stands still until all chains are over: none of them waited for it."""
+    all_asked = threading.Event()
+    held = []
+
+    def stands_still(one, other):
+        held.append(all_asked.wait(30))
+        return 1.0
+
+    handler = CtxEvalCallbackHandler(
+        metrics=[NonLLMContextRecall(distance_measure=stands_still, threshold=0.5)],
+        references=[{"user_input": "q", "reference_contexts": ["another text"]}],
+        max_pending=5,
+    )
+    answers = [rag().invoke("q", {"callbacks": [handler]}) for _ in range(MANY)]
+    assert answers == ["answer to q"] * MANY
+    all_asked.set()
+    assert handler.flush(30)
+    dropped = handler.recorder.dropped["too many were waiting"]
+    assert len(handler.records) + dropped == MANY
+    assert dropped >= MANY - 5 - 1 - 5, "five wait, one stands still, five came before it stood"
+    assert held
+    assert all(held)
+
+
+def test_a_metric_that_fails_fails_no_chain(make_handler):
+    def breaks(one, other):
+        raise ZeroDivisionError("my measure is broken")
+
+    handler = make_handler(
+        metrics=[NonLLMContextRecall(distance_measure=breaks, threshold=0.5)],
+        references=[{"user_input": "q", "reference_contexts": ["another text"]}],
+    )
+    assert rag().invoke("q", {"callbacks": [handler]}) == "answer to q"
+    (record,) = handler.records
+    assert record.scores["non_llm_context_recall"].status == "failed"
+    assert "my measure is broken" in record.scores["non_llm_context_recall"].reason
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_captures_for_itself(handler):
+    config = {"callbacks": [handler]}
+    rag().invoke("parent", config)
+    assert len(handler.records) == 1
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            rag().invoke("child", config)
+            asked = [record.question for record in handler.records]
+            code = 0 if asked == ["parent", "child"] else 2
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    by_invoke(rag(), ["parent again"], config)
+    assert [record.question for record in handler.records] == ["parent", "parent again"]
