@@ -17,6 +17,9 @@ from ctxeval_llamaindex.streams import watch
 logger = logging.getLogger("ctxeval")
 
 
+_RETRIEVED = Outcome("ok")
+
+
 class _Chat:
     """A chat's answer that its engine reads in a thread or task of its own, and keeps for the user.
 
@@ -50,15 +53,15 @@ class Endings:
 
     def of_root(self, query: Query, result: Any) -> None:
         """Note what a query's root returned; if it failed, the query knows why."""
-        now = time.time()
+        query.ended = time.time()
         if query.failed is not None:
-            query.outcome = Outcome(query.failed.status, ended=now)
+            query.outcome = Outcome(query.failed.status)
         elif query.kind == RETRIEVE:
-            query.outcome = Outcome("ok", None, None, now)
+            query.outcome = _RETRIEVED
         else:
-            query.outcome = Outcome("incomplete", ended=now)
+            query.outcome = Outcome("incomplete")
             if not self._comes_later(query, result):
-                query.outcome = _outcome(query, result, now)
+                query.outcome = _outcome(query, result)
         if query.pid == os.getpid():  # a forked child leaves its parent's queries alone
             for taker in query.takers:
                 if taker.end(query):
@@ -97,7 +100,8 @@ class Endings:
         try:
             closed = isinstance(error, GeneratorExit)
             status = "ok" if error is None else "incomplete" if closed else Failure.of(error).status
-            query.outcome = Outcome(status, text or None, ended=time.time())
+            query.ended = time.time()
+            query.outcome = Outcome(status, text or None)
             if query.pid == os.getpid():
                 for taker in query.takers:
                     taker.take(query)
@@ -105,11 +109,11 @@ class Endings:
             logger.warning("ctxeval: an answer could not be noted", exc_info=True)
 
 
-def _outcome(query: Query, result: Any, now: float) -> Outcome:
+def _outcome(query: Query, result: Any) -> Outcome:
     if result is not None:
         asked_for = any(taker.recorder.answer_key is not None for taker in query.takers)
-        return Outcome("ok", answer_of(result), result if asked_for else None, now)
+        return Outcome("ok", answer_of(result), result if asked_for else None)
     if query.step_failed is not None:  # older workflows hide why they fail
-        return Outcome(query.step_failed.status, ended=now)
+        return Outcome(query.step_failed.status)
     cancelled = query.kind == RUN and not query.frames[0].leaks
-    return Outcome("cancelled" if cancelled else "incomplete", ended=now)
+    return Outcome("cancelled" if cancelled else "incomplete")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxeval_llamaindex.queries import Query, Stage
-from ctxeval_llamaindex.snapshots import Fields
-from ctxeval_llamaindex.spans import PROMPT, RUN
+from ctxeval_llamaindex.snapshots import Copy
+from ctxeval_llamaindex.spans import PROMPT, RETRIEVE, RUN
 
 
 class Place(NamedTuple):
@@ -22,10 +22,15 @@ class Place(NamedTuple):
     """
 
     stage: Stage
-    copies: Sequence[Fields]
+    copies: list[Copy]
     parent: int | None
     inputs: tuple[int, ...]
     error: str
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of its nodes."""
+        return {one.node_id for one in self.copies}
 
 
 def funnel(query: Query, stages: Sequence[Stage]) -> list[Place]:
@@ -36,24 +41,28 @@ def funnel(query: Query, stages: Sequence[Stage]) -> list[Place]:
     """
     given_up = {one: _given_up(query, one) for one in stages}
     counted = [one for one in stages if not given_up[one] or all(given_up.values())]
-    seen = set().union(*(one.ids | one.given for one in counted if one.kind != PROMPT))
-    counted = [one for one in counted if _holds_documents(one, seen)]
+    copies = {one: one.copies for one in counted}
+    seen: set[str] = set()
+    for one in counted:
+        if one.kind != PROMPT:
+            seen.update(one.given, (copy.node_id for copy in copies[one]))
+    for one in [one for one in counted if one.kind == PROMPT]:
+        documents = [copy for copy in copies[one] if copy.node_id in seen]
+        if copies[one] and not documents:
+            counted.remove(one)
+        copies[one] = documents
     places: list[Place] = []
     for stage in counted:
         places.append(
             Place(
                 stage,
-                [one for one in stage.copies if stage.kind != PROMPT or one[0] in seen],
+                copies[stage],
                 _parent(stage, counted),
-                () if stage.kind == "retrieve" else _inputs(stage, places),
+                () if stage.kind == RETRIEVE else _inputs(stage, places),
                 _error(stage) or ("" if query.failed else given_up[stage]),
             )
         )
     return places
-
-
-def _holds_documents(stage: Stage, seen: set[str]) -> bool:
-    return stage.kind != PROMPT or not stage.ids or not stage.ids.isdisjoint(seen)
 
 
 def _error(stage: Stage) -> str:
@@ -93,11 +102,11 @@ def _inputs(stage: Stage, before: Sequence[Place]) -> tuple[int, ...]:
     """
     taken = {place for one in before for place in one.inputs}
     free = [
-        (place, one.stage)
+        (place, one)
         for place, one in enumerate(before)
         if place not in taken and one.stage.parent is stage.parent and not one.error
     ]
-    beside = {place for place, one in free if one.scope is stage.scope}
+    beside = {place for place, one in free if one.stage.scope is stage.scope}
     shared = {place for place, one in free if not one.ids.isdisjoint(stage.given)}
     ends = stage.kind == PROMPT and stage.scope is not None and stage.scope.kind != RUN
     return tuple(sorted(beside | shared if ends else shared or beside))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import lru_cache
 from inspect import BoundArguments
 from typing import Any
@@ -108,11 +109,7 @@ class _Events(BaseEventHandler):
         if type(event).__name__ != "RetrievalEndEvent":
             return
         try:
-            query, nodes = (
-                getattr(event, "str_or_query_bundle", None),
-                getattr(event, "nodes", None),
-            )
-            tracker.see(f"retrieval-{event.id_}", query, nodes, event.tags)
+            tracker.see(event)
         except Exception as error:
             _count(error)
 
@@ -128,24 +125,29 @@ def ensure() -> None:
         _root.add_event_handler(_events)
 
 
-installed: list[Taker] = []
-"""The takers of handlers that were installed; other handlers stand in the dispatcher's list."""
-
-
 @lru_cache(maxsize=256)
 def _is_attachable(cls: type) -> bool:
     return issubclass(cls, Attachable)  # which takes pydantic long
 
 
-def _attached() -> list[Taker]:
-    takers = [*installed]
-    for one in _root.event_handlers:
-        if _is_attachable(type(one)) and one.taker not in takers:
-            takers.append(one.taker)
-    return takers
+class _Attached:
+    """Gives the takers of handlers that were installed, or that stand in the dispatcher's list."""
+
+    def __init__(self) -> None:
+        self.installed: tuple[Taker, ...] = ()
+
+    def __call__(self) -> Sequence[Taker]:
+        takers = self.installed
+        for one in _root.event_handlers:
+            if one is not _events and _is_attachable(type(one)):
+                taker: Taker = one.taker  # type: ignore[attr-defined]  # it is an Attachable
+                if taker not in takers:
+                    takers = (*takers, taker)
+        return takers
 
 
-tracker.attached = _attached
+attached = _Attached()
+tracker.attached = attached
 
 
 def _count(error: Exception) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval import QueryStatus
-from ctxeval_llamaindex.snapshots import Fields
+from ctxeval_llamaindex.snapshots import Copy, Fields, copies
 from ctxeval_llamaindex.spans import PROMPT, RERANK, RETRIEVE, SCOPES
 
 if TYPE_CHECKING:
@@ -62,13 +62,11 @@ class Outcome(NamedTuple):
         status: How.
         answer: What was answered, as far as it is known.
         result: What the root returned, where the user's function has to see it.
-        ended: When.
     """
 
     status: QueryStatus
     answer: str | None = None
     result: Any = None
-    ended: float = 0.0
 
 
 class Stage:
@@ -85,14 +83,14 @@ class Stage:
         documents: Are documents looked for, and not tools or messages?
         started: When it began, on the performance clock.
         seconds: How long it took; None while it is open.
-        copies: What it gave, copied; of a synthesizer, what it was given.
+        fields: A snapshot of what it gave; of a synthesizer, of what it was given.
         error: What went wrong; "" where nothing did.
     """
 
     __slots__ = (
-        "copies",
         "documents",
         "error",
+        "fields",
         "frame",
         "given",
         "kind",
@@ -123,7 +121,7 @@ class Stage:
         self.given: frozenset[str] = frozenset()
         self.documents = documents
         self.seconds: float | None = None
-        self.copies: Sequence[Fields] = ()
+        self.fields: Fields = ()
         self.error = ""
         self.started = time.perf_counter()
 
@@ -135,9 +133,9 @@ class Stage:
         return "retriever" if self.owner is None else type(self.owner).__name__
 
     @property
-    def ids(self) -> frozenset[str]:
-        """The ids of its nodes."""
-        return frozenset(one[0] for one in self.copies)
+    def copies(self) -> list[Copy]:
+        """The nodes that it gave; of a synthesizer, those that it was given."""
+        return copies(self.fields)
 
 
 class Frame:
@@ -204,10 +202,12 @@ class Query:
         failed: Why the root failed.
         step_failed: Why a step of a workflow failed last.
         started: When it began.
+        ended: When it ended.
         outcome: How it ended; None while it is under way.
     """
 
     __slots__ = (
+        "ended",
         "failed",
         "frames",
         "id_",
@@ -233,7 +233,7 @@ class Query:
         name: str,
         input: Any,
         metadata: Mapping[str, Any],
-        takers: list[Taker],
+        takers: Sequence[Taker],
     ) -> None:
         """Begin."""
         self.id_ = id_
@@ -251,4 +251,4 @@ class Query:
         self.failed: Failure | None = None
         self.step_failed: Failure | None = None
         self.outcome: Outcome | None = None
-        self.started = time.time()
+        self.started = self.ended = time.time()

@@ -47,7 +47,7 @@ class Reader:
             retrievals=self._retrievals(query, stages),
             metadata=query.metadata,
             started=datetime.fromtimestamp(query.started, UTC),
-            ended=datetime.fromtimestamp(outcome.ended or query.started, UTC),
+            ended=datetime.fromtimestamp(query.ended, UTC),
         )
 
     def _question(self, query: Query) -> str | None:
@@ -84,6 +84,8 @@ def _kind(order: int, places: Sequence[Place]) -> Literal["retrieve", "rerank", 
     stage = places[order].stage
     if stage.kind != RETRIEVE:
         return "prompt" if stage.kind == PROMPT else "rerank"
-    inner = [one.stage for one in places if one.parent == order and one.stage.kind == RETRIEVE]
-    same = len(inner) == 1 and inner[0].query == stage.query
-    return "rerank" if same and stage.ids and stage.ids <= inner[0].ids else "retrieve"
+    inner = [one for one in places if one.parent == order and one.stage.kind == RETRIEVE]
+    ids = places[order].ids
+    if len(inner) != 1 or not ids or inner[0].stage.query != stage.query:
+        return "retrieve"
+    return "rerank" if ids <= inner[0].ids else "retrieve"

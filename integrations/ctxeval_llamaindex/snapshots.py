@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctxeval import Chunk, Span, text_id
 
 IdKey = str | Callable[[Any], Any] | None
 
-Fields = tuple[Any, ...]
-"""What a `Copy` is made of; making it is left to the recorder's thread."""
+Fields = Sequence[Any]
+"""What copies are made of, one after the other: few objects, since the application waits."""
 
 
 class Copy(NamedTuple):
@@ -59,67 +59,77 @@ def ids_of(nodes: Any) -> frozenset[str]:
     return frozenset(_plain(one).id_ for one in nodes or ())
 
 
-def snapshot(nodes: Any, *, whole: bool = False) -> list[Fields]:
-    """Copy nodes, each as the fields of a `Copy`.
+def snapshot(nodes: Any, *, whole: bool = False) -> Fields:
+    """Copy nodes; `copies` makes something of it.
 
     Args:
         nodes: The nodes, with their scores.
         whole: Keep copies of the nodes themselves too?
     """
-    if whole:
-        return [_copy(one, whole=True) for one in nodes]
-    copies: list[Fields] = []
+    fields: list[Any] = []
     for one in nodes:
-        try:  # quicker by far than by the attributes, and the application waits for it
+        try:  # quicker by far than by the attributes
             scored = one.__dict__
             node = scored["node"].__dict__
-            copies.append(
-                (
-                    node["id_"],
-                    node["text"],
-                    scored["score"],
-                    node["metadata"].copy(),
-                    node["relationships"],
-                    node["start_char_idx"],
-                    node["end_char_idx"],
-                )
+            text, start, end = node["text"], node["start_char_idx"], node["end_char_idx"]
+            metadata = node["metadata"].copy()
+            kept = _kept(one) if whole else None
+            relationships = node["relationships"]
+            fields += (
+                node["id_"],
+                text,
+                scored["score"],
+                metadata,
+                relationships,
+                start,
+                end,
+                kept,
             )
         except (AttributeError, KeyError):  # no TextNode
-            copies.append(_copy(one))
-    return copies
+            fields += _fields(one, whole)
+    return fields
+
+
+def copies(fields: Fields) -> list[Copy]:
+    """Make copies of what a snapshot holds."""
+    width = len(Copy._fields)
+    return [Copy(*fields[at : at + width]) for at in range(0, len(fields), width)]
 
 
 def _plain(one: Any) -> Any:
     return getattr(one, "node", one)
 
 
-def _copy(one: Any, *, whole: bool = False) -> Fields:
+def _kept(one: Any) -> Any:
+    node = copy.copy(_plain(one))
+    node.metadata = dict(node.metadata)
+    return node
+
+
+def _fields(one: Any, whole: bool) -> Fields:
     node = _plain(one)
     text = vars(node).get("text")
-    if whole:
-        node = copy.copy(node)
-        node.metadata = dict(node.metadata)
     return (
         node.id_,
         text if isinstance(text, str) else node.get_content() or "",
         getattr(one, "score", None),
         dict(node.metadata),
-        dict(node.relationships),
+        node.relationships,
         getattr(node, "start_char_idx", None),
         getattr(node, "end_char_idx", None),
-        node if whole else None,
+        _kept(one) if whole else None,
     )
 
 
-def chunks_of(copies: Iterable[Fields], id_key: IdKey) -> tuple[Chunk, ...]:
+def chunks_of(nodes: Iterable[Copy], id_key: IdKey) -> tuple[Chunk, ...]:
     """Make chunks of what was copied.
 
     Args:
-        copies: The copies, best first.
+        nodes: The copies, best first.
         id_key: Where the ids stand: "node_id", "source_id", a metadata key with or without
             "metadata:" before it, or a function of the node. None: the node's own.
     """
-    return tuple(_chunk(rank, Copy(*one), id_key) for rank, one in enumerate(copies))
+    return tuple(_chunk(rank, one, id_key) for rank, one in enumerate(nodes))
 
 
 def _chunk(rank: int, one: Copy, id_key: IdKey) -> Chunk:

@@ -13,7 +13,8 @@ STEP, WRITE, IGNORED = "step", "write", "ignored"
 PASSED_BY = frozenset({STEP, WRITE})
 """What only tells where others belong."""
 
-JUDGING = "judging"
+DOCUMENTS, OTHERS, JUDGING = "documents", "others", "judging"
+"""What is looked for: documents; tools, tables or messages; or what a judge looks up."""
 
 ROOTS = frozenset({QUERY, CHAT, RUN, RETRIEVE})
 """What may be a query by itself, if it runs inside of no other one."""
@@ -98,12 +99,7 @@ def asker() -> str:
 
 @lru_cache(maxsize=1024)
 def purpose_of(module: str) -> str:
-    """Tell why a module asks.
-
-    Returns:
-        "judging": then what it asks is none of the application's questions. "" where it looks
-        for tools, tables or messages. "documents" otherwise.
-    """
+    """Tell what a module looks for. What a judge asks is none of the application's questions."""
     if module.startswith(_EVALUATORS) and module not in _ASK_THE_APPLICATION:
         return JUDGING
-    return "" if module.startswith(_NO_DOCUMENTS) else "documents"
+    return OTHERS if module.startswith(_NO_DOCUMENTS) else DOCUMENTS

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ctxeval import Recorder
 from ctxeval_llamaindex.queries import Query, Stage
 from ctxeval_llamaindex.records import Reader
-from ctxeval_llamaindex.spans import PROMPT, QUERY
+from ctxeval_llamaindex.spans import PROMPT, QUERY, RETRIEVE
 
 logger = logging.getLogger("ctxeval")
 
@@ -99,18 +99,22 @@ class Taker:
 
     def take(self, query: Query) -> None:
         """Hand a query over to the recorder, unless nothing was retrieved in it."""
-        wanted = [stage for stage in query.stages if self._wants(stage)]
-        if any(stage.kind != PROMPT for stage in wanted):
-            make = partial(self._reader.record, query, wanted)
-            self.recorder.submit(query.order, query.id_, make)
-        elif not query.stages:
+        stages: Sequence[Stage] = query.stages
+        if self._include is not None or not all([stage.documents for stage in stages]):
+            stages = [stage for stage in stages if self._wants(stage)]
+        for stage in stages:
+            if stage.kind != PROMPT:
+                make = partial(self._reader.record, query, stages)
+                self.recorder.submit(query.order, query.id_, make)
+                return
+        if not query.stages:
             self._tell(query)
 
     def _wants(self, stage: Stage) -> bool:
         """Does a stage count? What happens inside of a retrieval that doesn't, doesn't either."""
         if stage.parent is not None and not self._wants(stage.parent):
             return False
-        if stage.kind != "retrieve":
+        if stage.kind != RETRIEVE:
             return True
         if self._include is None:
             return stage.documents

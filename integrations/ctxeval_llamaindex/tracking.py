@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, proxy
 
@@ -19,6 +20,7 @@ from ctxeval_llamaindex.queries import Failure, Frame, Query, Stage
 from ctxeval_llamaindex.reading import input_of, question_of, text_of
 from ctxeval_llamaindex.snapshots import ids_of, snapshot
 from ctxeval_llamaindex.spans import (
+    DOCUMENTS,
     IGNORED,
     JUDGING,
     PROMPT,
@@ -38,6 +40,8 @@ from ctxeval_llamaindex.takers import Taker
 
 Named = Mapping[str, Any]
 
+_NO_TAGS: Named = MappingProxyType({})
+
 _here: ContextVar[Frame | None] = ContextVar("ctxeval_llamaindex_frame", default=None)
 """The innermost frame around the code that is running now; it may be over already."""
 
@@ -55,7 +59,7 @@ class Tracker:
     def __init__(self) -> None:
         """See the class."""
         self.current: Callable[[], Recorder | None] = lambda: None
-        self.attached: Callable[[], list[Taker]] = list
+        self.attached: Callable[[], Sequence[Taker]] = tuple
         self.endings = Endings()
         self._of_blocks: WeakKeyDictionary[Recorder, Taker] = WeakKeyDictionary()
         self.frames: dict[str, Frame] = {}
@@ -64,7 +68,7 @@ class Tracker:
         """Count the spans that are remembered."""
         return len(self.frames) + len(self.endings)
 
-    def takers(self) -> list[Taker]:
+    def takers(self) -> Sequence[Taker]:
         """Give those who take a query that begins here and now."""
         takers = self.attached()
         recorder = self.current()
@@ -97,7 +101,7 @@ class Tracker:
             around = _open(around.outer)
         if around is not None and around.kind == IGNORED:
             return
-        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else ""
+        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
         if purpose == JUDGING:
             if around is not None or self.takers():
                 self._push(Frame(id_, IGNORED, None, around, here))
@@ -119,21 +123,22 @@ class Tracker:
             frame.stage = _stage(frame, arguments, purpose)
         self._push(frame)
 
-    def see(self, id_: str, query: Any, nodes: Any, tags: Named) -> None:
-        """Note a retrieval that was told by its event; most are by their spans."""
+    def see(self, event: Any) -> None:
+        """Note a retrieval that was told by its end's event; most are by their spans."""
         around = _open(_here.get())
         if around is None or around.kind != RETRIEVE:
-            self.begin(RETRIEVE, id_, {"query": query}, None, tags)
+            id_ = f"retrieval-{event.id_}"
+            self.begin(RETRIEVE, id_, {"query": event.str_or_query_bundle}, None, event.tags)
             if (frame := self.frames.pop(id_, None)) is not None:
-                self.exit(frame, nodes)
+                self.exit(frame, event.nodes)
 
     def _start(
         self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named
     ) -> Query | None:
-        takers = self.takers() if kind in ROOTS else []
+        takers = self.takers() if kind in ROOTS else ()
         if not takers:
             return None
-        own = {key: tags[key] for key in tags if key.startswith("ctxeval")} if tags else {}
+        own = {key: tags[key] for key in tags if key.startswith("ctxeval")} if tags else _NO_TAGS
         query = Query(id_, kind, type(instance).__name__, input_of(kind, arguments), own, takers)
         query.question = question_of(query.input)
         for taker in takers:
@@ -216,7 +221,7 @@ def _calls_what_it_overrides(kind: str, instance: Any, around: Frame | None) -> 
 
 
 def _stage(frame: Frame, arguments: Named, purpose: str) -> Stage:
-    stage = Stage(frame, frame.instance, bool(purpose))
+    stage = Stage(frame, frame.instance, purpose == DOCUMENTS)
     if frame.kind == RETRIEVE:
         stage.query = text_of(next(iter(arguments.values()), None)) or ""
         return stage
@@ -224,7 +229,7 @@ def _stage(frame: Frame, arguments: Named, purpose: str) -> Stage:
     stage.query = text_of(arguments.get("query") or arguments.get("query_bundle")) or ""
     stage.given = ids_of(nodes)
     if frame.kind == PROMPT:
-        stage.copies = snapshot(nodes, whole=frame.query is not None and frame.query.whole)
+        stage.fields = snapshot(nodes, whole=frame.query is not None and frame.query.whole)
     return stage
 
 
@@ -234,6 +239,6 @@ def _end_stage(stage: Stage, result: Any, whole: bool) -> None:
         stage.error = stage.frame.failed.text
     elif stage.kind != PROMPT:
         if isinstance(result, (list, tuple)):
-            stage.copies = snapshot(result, whole=whole)
+            stage.fields = snapshot(result, whole=whole)
         else:
             stage.error = f"it returned {type(result).__name__}: let it return a list of nodes"

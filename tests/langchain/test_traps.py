@@ -128,8 +128,7 @@ def test_a_handler_is_itself_true_hashable_and_equal_to_no_other(make_handler):
     assert len(one.records) == len(other.records) == 1
 
 
-def test_an_empty_handler_serves_a_configure_hook(handler, monkeypatch):
-    monkeypatch.setattr(tracers, "_configure_hooks", list(tracers._configure_hooks))
+def test_an_empty_handler_serves_a_configure_hook(handler):
     variable = ContextVar("variable", default=None)
     tracers.register_configure_hook(variable, inheritable=True)
     token = variable.set(handler)
@@ -137,6 +136,7 @@ def test_an_empty_handler_serves_a_configure_hook(handler, monkeypatch):
         rag().invoke("q")
     finally:
         variable.reset(token)
+        tracers._configure_hooks.pop()
     assert [told(record) for record in handler.records] == [ANSWERED]
 
 

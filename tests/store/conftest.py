@@ -126,7 +126,7 @@ def record() -> Callable[..., QueryRecord]:
     """Make a record of a question and the texts that were retrieved for it."""
 
     def make(question: str = "q", *texts: str, id: str = "", **fields: Any) -> QueryRecord:
-        chunks = [Chunk(rank, f"id of {t}", "document_id", t) for rank, t in enumerate(texts)]
+        chunks = [Chunk(rank, f"id of {t[:9]}", "document_id", t) for rank, t in enumerate(texts)]
         stage = Retrieval(question, tuple(chunks))
         return QueryRecord(id or f"run-{next(NUMBERS)}", question, retrievals=[stage], **fields)
 

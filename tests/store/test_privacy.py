@@ -25,7 +25,7 @@ def scored_record(secret: str = SECRET) -> QueryRecord:
     llm = ScriptedLLM(relevant={texts[0]})
     reference = {
         "user_input": f"Who is {secret}?", "reference": f"{secret} is A. And {secret} is B.",
-        "reference_contexts": [texts[0]], "reference_context_ids": ["id-1", "id-2"],
+        "reference_contexts": texts, "reference_context_ids": ["id-1", "id-2"],
         "metadata": {"by": secret},
     }  # fmt: skip
     metrics = ["reciprocal_rank", "non_llm_context_recall", "context_precision", "context_recall"]

@@ -30,12 +30,9 @@ from ctxeval.testing import ScriptedLLM
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)  # surrogates, NUL and all
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | ANY_TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
-    max_leaves=5,
-)
-METADATA = st.dictionaries(ANY_TEXT, JSON, max_size=3)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | ANY_TEXT
+JSON = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(ANY_TEXT, SCALARS, max_size=2)
+METADATA = st.dictionaries(ANY_TEXT, JSON, max_size=2)
 FEW_TEXTS = st.sampled_from(["", "a", "the same text, long enough to be kept once", "\ud800", "\0"])
 SPANS = st.builds(Span, st.text(min_size=1, max_size=3), st.just(3), st.integers(3, 9))
 CHUNKS = st.lists(
@@ -49,7 +46,7 @@ CHUNKS = st.lists(
         st.none() | SPANS,
         METADATA,
     ),
-    max_size=4,
+    max_size=3,
 ).map(tuple)
 MOMENTS = st.none() | st.datetimes(
     datetime(1990, 1, 1), timezones=st.sampled_from([UTC, None, timezone(timedelta(hours=2))])
@@ -90,31 +87,32 @@ STAGES = st.builds(
     st.none() | st.integers(0, 2), st.integers(0, 3), st.floats(0, 9), FEW_TEXTS, SCORES,
 )  # fmt: skip
 GRADES = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(-1, 3), max_size=3)
+OTHERS = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
 REFERENCES = st.builds(
     Sample,
     user_input=st.none() | st.text(max_size=9),
     reference_context_ids=st.none() | GRADES | GRADES.map(list),
-    reference_spans=st.none() | st.lists(SPANS, max_size=2),
-    metadata=st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
-)
+    metadata=OTHERS,
+) | st.builds(Sample, reference_spans=st.lists(SPANS, max_size=2), metadata=OTHERS)
 RECORDS = st.builds(
     QueryRecord, st.uuids().map(str), FEW_TEXTS | ANY_TEXT, st.none() | ANY_TEXT,
     st.sampled_from(["ok", "incomplete", "error", "cancelled", "abandoned"]),
-    st.lists(STAGES, max_size=3), SCORES, st.frozensets(st.sampled_from("ab")), METADATA,
+    st.lists(STAGES, max_size=2), SCORES, st.frozensets(st.sampled_from("ab")), METADATA,
     MOMENTS, MOMENTS, st.none() | REFERENCES, FEW_TEXTS,
 )  # fmt: skip
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=60)
+@settings(suppress_health_check=list(HealthCheck), max_examples=40)
 @given(records=st.lists(RECORDS, min_size=1, max_size=2, unique_by=lambda one: one.id))
 def test_they_come_back_as_they_were_put(store: Store, records: list[QueryRecord]) -> None:
     store.put_records(records)
     kept = {one.id: one for one in store.records()}
     for one in records:
         assert kept[one.id] == one
-        assert kept[one.id].to_dict() == json.loads(json.dumps(one.to_dict()))
+        assert json.dumps(kept[one.id].to_dict()) == json.dumps(one.to_dict())
 
 
+@settings(max_examples=40)
 @given(RECORDS)
 def test_plain_data_and_back(one: QueryRecord) -> None:
     through_json = json.loads(json.dumps(one.to_dict()))
@@ -133,7 +131,7 @@ def test_scores_of_every_kind(store: Store) -> None:
             {
                 "user_input": "q",
                 "reference": "B is b. C is c.",
-                "reference_contexts": ["b"],
+                "reference_contexts": ["b", "c"],
                 "reference_context_ids": {"id-b": 2, "id-c": 1},
             }
         ],
