@@ -14,7 +14,8 @@ from ctxeval.capture.advice import IdAdvice
 from ctxeval.capture.budget import Budget
 from ctxeval.capture.grading import Plan, plan, score_at_once
 from ctxeval.capture.worker import Worker
-from ctxeval.errors import InvalidArgumentError, MissingExtraError, short
+from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
 from ctxeval.record.references import References, expected_in
@@ -298,12 +299,7 @@ class Recorder:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            if error.name != "pandas":
-                raise
-            raise MissingExtraError("to_pandas()", "pandas", "pandas") from error
+        pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame([_row(record) for record in self.records])
 
 

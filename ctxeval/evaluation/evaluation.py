@@ -9,9 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxeval.errors import InvalidArgumentError, MissingExtraError, near
+from ctxeval.errors import InvalidArgumentError, near
 from ctxeval.evaluation.rows import Row, read_run, write_run
 from ctxeval.evaluation.statistics import Interval, mean_interval
+from ctxeval.extras import load
 from ctxeval.result import MetricResult
 from ctxeval.verdicts import Usage
 
@@ -263,12 +264,7 @@ class Evaluation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            if error.name != "pandas":
-                raise
-            raise MissingExtraError("to_pandas()", "pandas", "pandas") from error
+        pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame(list(self.to_dicts()))
 
     def to_arrow(self) -> Any:
@@ -277,12 +273,7 @@ class Evaluation:
         Raises:
             MissingExtraError: pyarrow is not installed.
         """
-        try:
-            import pyarrow as pa
-        except ModuleNotFoundError as error:
-            if error.name != "pyarrow":
-                raise
-            raise MissingExtraError("to_arrow()", "pyarrow", "arrow") from error
+        pa = load("pyarrow", "to_arrow()", "arrow")
         return pa.Table.from_pylist(list(self.to_dicts()))
 
     def to_jsonl(self, path: str | PathLike[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ctxeval.errors import MissingExtraError
+from ctxeval.extras import load
 
 T = TypeVar("T")
 
@@ -27,13 +28,11 @@ def progress_bar(wanted: bool | None, total: int | None) -> Callable[[Iterator[T
     if wanted is False or (wanted is None and not _somebody_looks()):
         return lambda items: items
     try:
-        from tqdm.auto import tqdm
-    except ModuleNotFoundError as error:
-        if error.name != "tqdm":
-            raise
+        tqdm = load("tqdm.auto", "a progress bar", "cli").tqdm
+    except MissingExtraError:
         if wanted is None:
             return lambda items: items
-        raise MissingExtraError("a progress bar", "tqdm", "cli") from error
+        raise
     return lambda items: iter(
         tqdm(items, total=total, mininterval=SECONDS, leave=False, unit=" samples")
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ctxeval.errors import InvalidArgumentError, MissingExtraError
+import numpy as np
+
+from ctxeval.errors import InvalidArgumentError
+from ctxeval.extras import load
 
 RESAMPLES = 2000
 FLIPS = 10_000
@@ -71,7 +74,7 @@ def mean_interval(
         >>> mean_interval([0.25, 0.25]).method
         'not estimable'
     """
-    np, stats = _scipy("an interval")
+    stats = load("scipy.stats", "an interval", "stats")
     n = len(values)
     if n == 0:
         raise InvalidArgumentError("values: the list is empty: a mean needs at least one score")
@@ -81,6 +84,14 @@ def mean_interval(
     if set(values) <= {0.0, 1.0}:
         wilson = stats.binomtest(int(sum(values)), n).proportion_ci(confidence, method="wilson")
         return Interval(mean, float(wilson.low), float(wilson.high), "Wilson", n)
+    return _bootstrap(values, confidence)
+
+
+def _bootstrap(values: Sequence[float], confidence: float) -> Interval:
+    """Give the BCa interval of a mean."""
+    stats = load("scipy.stats", "an interval", "stats")
+    n = len(values)
+    mean = sum(values) / n
     if max(values) - min(values) < 1e-12:  # equal but for rounding
         return Interval(mean, None, None, "not estimable", n)
     bca = stats.bootstrap(
@@ -97,7 +108,7 @@ def mean_interval(
 def _cluster_interval(
     values: Sequence[float], clusters: Sequence[object], confidence: float
 ) -> Interval:
-    np, stats = _scipy("an interval")
+    stats = load("scipy.stats", "an interval", "stats")
     if len(clusters) != len(values):
         raise InvalidArgumentError(
             f"clusters: {len(clusters)} for {len(values)} values: give each one"
@@ -154,8 +165,10 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
         Fisher's randomisation: all sign flips where at most 14 pairs differ, else 10,000
         random ones with p = (b + 1) / (B + 1). Smucker, Allan and Carterette, 2007.
     """
-    np, stats = _scipy("a comparison")
-    interval = _difference_interval(differences, confidence)
+    stats = load("scipy.stats", "a comparison", "stats")
+    if not differences:
+        raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")
+    interval = _bootstrap(differences, confidence)
     changed = [difference for difference in differences if difference != 0]
     if not changed:
         return Difference(interval, 1.0, None)
@@ -174,26 +187,6 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
     spread = float(np.std(differences, ddof=1)) if interval.low is not None else 0.0
     needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
     return Difference(interval, float(p), needed * spread / sqrt(n) if spread else None)
-
-
-def _difference_interval(differences: Sequence[float], confidence: float) -> Interval:
-    """Give a mean difference's interval: never Wilson's, which is for shares."""
-    np, stats = _scipy("a comparison")
-    n = len(differences)
-    if n == 0:
-        raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")
-    mean = sum(differences) / n
-    if max(differences) - min(differences) < 1e-12:  # equal but for rounding
-        return Interval(mean, None, None, "not estimable", n)
-    bca = stats.bootstrap(
-        (list(differences),),
-        np.mean,
-        n_resamples=RESAMPLES,
-        confidence_level=confidence,
-        method="BCa",
-        rng=SEED,
-    ).confidence_interval
-    return Interval(mean, float(bca.low), float(bca.high), "BCa", n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -219,14 +212,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = highest
     return adjusted
-
-
-def _scipy(what: str) -> tuple[Any, Any]:
-    try:
-        import numpy as np
-        from scipy import stats
-    except ModuleNotFoundError as error:
-        if error.name != "scipy":
-            raise
-        raise MissingExtraError(what, "scipy", "stats") from error
-    return np, stats

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ctxeval.judges.judge import Judge
+from ctxeval.judges.judge import ModelFreeJudge
 from ctxeval.sample import Sample
 from ctxeval.verdicts import Verdict, Verdicts, first_ranks
 
 
-class IdJudge(Judge):
+class IdJudge(ModelFreeJudge):
     """Judge by id: exact, free, and only as good as the expected ids are complete."""
 
     name = "id"
@@ -15,21 +15,11 @@ class IdJudge(Judge):
     retrieved_field = "retrieved_context_ids"
     expected_fields = ("reference_context_ids",)
 
-    def judge(
-        self,
-        sample: Sample,
-        purpose: str = "reference",
-        *,
-        chunks: bool = True,
-        units: bool = True,
-    ) -> Verdicts:
+    def verdicts(self, sample: Sample) -> Verdicts:
         """Look the retrieved ids up among the expected ones.
 
         Args:
             sample: One with `retrieved_context_ids` and `reference_context_ids`.
-            purpose: Does not matter, nor do the others: they are for models.
-            chunks: See `purpose`.
-            units: See `purpose`.
 
         Returns:
             The verdicts, worked out when they are looked at.

@@ -63,3 +63,22 @@ class Judge:
     ) -> Verdicts:
         """Judge a sample from asynchronous code; see `judge`."""
         return self.judge(sample, purpose, chunks=chunks, units=units)
+
+
+class ModelFreeJudge(Judge):
+    """A judge that asks no model: it works out what is looked at, whatever was asked for."""
+
+    def verdicts(self, sample: Sample) -> Verdicts:
+        """Give the verdicts on a sample that has the fields which the judge needs."""
+        raise NotImplementedError
+
+    def judge(
+        self,
+        sample: Sample,
+        purpose: str = "reference",
+        *,
+        chunks: bool = True,
+        units: bool = True,
+    ) -> Verdicts:
+        """Judge a sample; only a model needs to be told for what."""
+        return self.verdicts(sample)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ctxeval.formulas.spans import SpanTuple, characters, covered_characters
-from ctxeval.judges.judge import Judge
+from ctxeval.judges.judge import ModelFreeJudge
 from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Verdict, Verdicts
 
 
-class SpanJudge(Judge):
+class SpanJudge(ModelFreeJudge):
     """Judge by the places in source documents that chunks come from.
 
     Expectations given as places survive another chunking of the same documents.
@@ -19,21 +19,11 @@ class SpanJudge(Judge):
     retrieved_field = "retrieved_spans"
     expected_fields = ("reference_spans",)
 
-    def judge(
-        self,
-        sample: Sample,
-        purpose: str = "reference",
-        *,
-        chunks: bool = True,
-        units: bool = True,
-    ) -> Verdicts:
+    def verdicts(self, sample: Sample) -> Verdicts:
         """Compare the retrieved with the expected places.
 
         Args:
             sample: One with `retrieved_spans` and `reference_spans`.
-            purpose: Does not matter, nor do the others: they are for models.
-            chunks: See `purpose`.
-            units: See `purpose`.
         """
         return SpanVerdicts(sample.retrieved_spans or (), sample.reference_spans or ())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from inspect import isfunction
 
 from ctxeval.errors import InvalidArgumentError, short
-from ctxeval.judges.judge import Judge
+from ctxeval.judges.judge import ModelFreeJudge
 from ctxeval.judges.similarity import (
     THRESHOLDS,
     Matcher,
@@ -20,7 +20,7 @@ from ctxeval.sample import Sample
 from ctxeval.verdicts import Verdicts
 
 
-class TextJudge(Judge):
+class TextJudge(ModelFreeJudge):
     """Judge by similarity of text: free, and blind to meaning unless you embed.
 
     A chunk is relevant when its similarity to any reference context is at least the
@@ -98,21 +98,11 @@ class TextJudge(Judge):
                 if text.strip()
             )
 
-    def judge(
-        self,
-        sample: Sample,
-        purpose: str = "reference",
-        *,
-        chunks: bool = True,
-        units: bool = True,
-    ) -> Verdicts:
+    def verdicts(self, sample: Sample) -> Verdicts:
         """Compare the retrieved with the expected texts.
 
         Args:
             sample: One with `retrieved_contexts` and `reference_contexts`.
-            purpose: Does not matter, nor do the others: they are for models.
-            chunks: See `purpose`.
-            units: See `purpose`.
 
         Returns:
             The verdicts, worked out when they are looked at, each comparison once.

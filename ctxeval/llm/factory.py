@@ -9,9 +9,9 @@ from typing import Any
 from ctxeval.errors import (
     AuthenticationError,
     InvalidArgumentError,
-    MissingExtraError,
     short,
 )
+from ctxeval.extras import load
 from ctxeval.llm.client import OpenAICompatible, origin
 
 OPENAI = "https://api.openai.com/v1"
@@ -99,12 +99,7 @@ def llm_factory(
 
 
 def _own_client(base_url: str, api_key: str | None, timeout: float) -> Callable[[], Any]:
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        raise MissingExtraError("llm_factory without a client", "openai", "openai") from error
+    openai = load("openai", "llm_factory without a client", "openai")
     if api_key is None and base_url == OPENAI:
         raise AuthenticationError(
             "no key for OpenAI: set OPENAI_API_KEY, or give api_key=, client=, or the base_url= "

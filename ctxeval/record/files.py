@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ctxeval.errors import InvalidSampleError, MissingExtraError, short
+from ctxeval.errors import InvalidSampleError, short
+from ctxeval.extras import load
 from ctxeval.record.rows import Row, columns
 from ctxeval.record.tables import arrow_rows
 
@@ -135,12 +135,8 @@ def _csv(path: Path) -> Iterator[Row]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError("reading a .parquet file", "pyarrow", "arrow") from error
+    pyarrow = load("pyarrow", "reading a .parquet file", "arrow")
+    parquet = load("pyarrow.parquet", "reading a .parquet file", "arrow")
     try:
         with path.open("rb") as binary, parquet.ParquetFile(binary) as table:
             yield from arrow_rows(table.iter_batches(), table.schema_arrow.names, str(path))

@@ -18,7 +18,7 @@ def prompt_stage(query: Query, retrievals: list[Retrieval]) -> Retrieval | None:
         The stage "prompt"; None where no prompt was captured, or nothing was retrieved.
     """
     outermost = [one for one in retrievals if one.outermost and not one.error]
-    if not query.prompts or not any(one.chunks for one in outermost):
+    if query.prompt is None or not any(one.chunks for one in outermost):
         return None
     found = _shown([chunk for one in outermost for chunk in one.chunks], query)
     return Retrieval(
@@ -31,7 +31,7 @@ def prompt_stage(query: Query, retrievals: list[Retrieval]) -> Retrieval | None:
 
 
 def _shown(chunks: Iterable[Chunk], query: Query) -> list[Chunk]:
-    shown = _plain(prompt_text(query.prompts[-1]))
+    shown = _plain(prompt_text(query.prompt))
     pool: dict[str, Chunk] = {}
     for chunk in chunks:
         pool.setdefault(chunk.id, chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ from uuid import UUID
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ctxeval_langchain.queries import Query, RetrieverRun
+
+logger = logging.getLogger("ctxeval")
 
 MAX_LATE = 10_000
 """How many runs are remembered that were still open when their query was over."""
@@ -42,6 +45,7 @@ class OpenQueries:
         self._query_of: dict[int | None, Query] = {}
         self._roots: OrderedDict[int, Query] = OrderedDict()
         self._next_expiry = 0.0
+        self._told_reuse = False
         self._late: OrderedDict[int, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -76,7 +80,9 @@ class OpenQueries:
         parent = None if parent_run_id is None else parent_run_id.int
         given_up: Sequence[Query] = ()
         with self._lock:
-            if new in self._query_of:  # the handler was given twice
+            known = self._query_of.get(new)
+            if known is not None:  # the handler was given twice
+                self._check_reuse(known, new, input)
                 return given_up
             query = self._query_of.get(parent)
             if query is None:
@@ -107,6 +113,15 @@ class OpenQueries:
                 _retrievals.set((*inside, new))
                 query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
         return given_up
+
+    def _check_reuse(self, known: Query, new: int, input: Any) -> None:
+        if new == known.root_id and input is not known.input and not self._told_reuse:
+            self._told_reuse = True
+            logger.warning(
+                "ctxeval: two queries at once have the run_id %s, so that they can't be told "
+                "apart: leave run_id out, or give each its own",
+                UUID(int=new),
+            )
 
     def _is_unit(
         self, query: Query, metadata: Mapping[str, Any] | None, name: str | None, retrieves: bool
@@ -171,7 +186,7 @@ class OpenQueries:
         with self._lock:
             query = self._query_of.get(run_id.int)
             if query is not None:
-                query.prompts += (prompt,)
+                query.prompt = prompt
 
     def end_retrieval(
         self, run_id: UUID, copies: Any, problem: str = "", error: BaseException | None = None

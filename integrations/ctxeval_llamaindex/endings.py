@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from ctxeval_llamaindex.queries import Failure, Outcome, Query
+from ctxeval_llamaindex.failures import Failure
+from ctxeval_llamaindex.queries import Outcome, Query
 from ctxeval_llamaindex.reading import answer_of
 from ctxeval_llamaindex.spans import RETRIEVE, RUN
 from ctxeval_llamaindex.streams import watch

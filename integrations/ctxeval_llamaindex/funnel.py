@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxeval_llamaindex.queries import Query, Stage
+from ctxeval_llamaindex.queries import Query
 from ctxeval_llamaindex.snapshots import Copy
 from ctxeval_llamaindex.spans import PROMPT, RETRIEVE, RUN
+from ctxeval_llamaindex.stages import Stage
 
 
 class Place(NamedTuple):

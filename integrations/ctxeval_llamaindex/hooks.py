@@ -46,7 +46,7 @@ class _Spans(BaseSpanHandler[Any]):
         **kwargs: Any,
     ) -> None:
         try:
-            kind = kind_of(type(instance), id_[:-UUID_LENGTH])
+            kind = kind_of(type(instance), id_[:-UUID_LENGTH])  # type: ignore[arg-type]
             if kind is None:
                 return
             if tags is None:

@@ -169,7 +169,4 @@ def _poorer(way: _Way, error: Exception) -> _Way | None:
         return None
     if way.caps and re.search(r"max_\w*tokens", str(error)):
         return way._replace(caps=way.caps[1:])
-    if way.structured:
-        return way._replace(structured=False)
-    takes_no_options = isinstance(error, TypeError) and way.caps
-    return way._replace(caps=()) if takes_no_options else None
+    return way._replace(structured=False) if way.structured else None

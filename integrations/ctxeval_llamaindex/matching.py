@@ -28,7 +28,7 @@ def misplaced(nodes: Sequence[AnyNode], id_from: IdFrom, expected: Collection[st
     keys = dict.fromkeys(key for node in nodes for key in node.metadata)
     for place in ("node_id", "source_id", *(f"metadata:{key}" for key in keys)):
         found = wanted.intersection(found_id(node, place) for node in nodes)
-        if place != id_from and found:
+        if found:
             return (
                 f"no expected id is {_a(id_from)}, but {len(found)} of {len(wanted)} are "
                 f"{_several(place)}: give id_from={place!r}"

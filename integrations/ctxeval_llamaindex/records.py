@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from ctxeval import QueryRecord, Retrieval
 from ctxeval_llamaindex.funnel import Place, funnel
-from ctxeval_llamaindex.queries import Outcome, Query, Stage
+from ctxeval_llamaindex.queries import Outcome, Query
 from ctxeval_llamaindex.reading import by_key
 from ctxeval_llamaindex.snapshots import IdKey, chunks_of
 from ctxeval_llamaindex.spans import PROMPT, RETRIEVE
+from ctxeval_llamaindex.stages import Stage
 
 Key = str | Callable[[Any], Any] | None
 

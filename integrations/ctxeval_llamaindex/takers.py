@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from ctxeval import Recorder
-from ctxeval_llamaindex.queries import Query, Stage
+from ctxeval_llamaindex.queries import Query
 from ctxeval_llamaindex.records import Reader
 from ctxeval_llamaindex.spans import PROMPT, QUERY, RETRIEVE
+from ctxeval_llamaindex.stages import Stage
 
 logger = logging.getLogger("ctxeval")
 

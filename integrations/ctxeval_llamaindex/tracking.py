@@ -7,7 +7,6 @@ LlamaIndex's variable may outlive a workflow's run in its caller's context.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -16,14 +15,13 @@ from weakref import WeakKeyDictionary, proxy
 
 from ctxeval import Recorder
 from ctxeval_llamaindex.endings import Endings
-from ctxeval_llamaindex.queries import Failure, Frame, Query, Stage
-from ctxeval_llamaindex.reading import input_of, question_of, text_of
-from ctxeval_llamaindex.snapshots import ids_of, snapshot
+from ctxeval_llamaindex.failures import Failure
+from ctxeval_llamaindex.queries import Query
+from ctxeval_llamaindex.reading import input_of, question_of
 from ctxeval_llamaindex.spans import (
     DOCUMENTS,
     IGNORED,
     JUDGING,
-    PROMPT,
     QUERY,
     RETRIEVE,
     ROOTS,
@@ -35,6 +33,7 @@ from ctxeval_llamaindex.spans import (
     asker,
     purpose_of,
 )
+from ctxeval_llamaindex.stages import Frame, begin_stage, end_stage
 from ctxeval_llamaindex.suppression import suppressed
 from ctxeval_llamaindex.takers import Taker
 
@@ -120,7 +119,7 @@ class Tracker:
         frame.instance = instance
         frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
         if kind in STAGES:
-            frame.stage = _stage(frame, arguments, purpose)
+            frame.stage = begin_stage(frame, arguments, purpose == DOCUMENTS)
         self._push(frame)
 
     def see(self, event: Any) -> None:
@@ -172,11 +171,11 @@ class Tracker:
         if query is None:
             return
         if error is not None:
-            frame.failed = Failure.of(error)
+            frame.failed = failure = Failure.of(error)
+            if frame.kind == STEP and not failure.is_control_flow:
+                query.step_failed = failure
         if stage is not None:
-            _end_stage(stage, result, query.whole)
-        if error is not None and frame.kind == STEP and not frame.failed.is_control_flow:
-            query.step_failed = frame.failed
+            end_stage(stage, result, query.whole)
         if frame is query.frames[0]:
             query.failed = frame.failed
             self._forget(query)
@@ -218,27 +217,3 @@ def _is_apart(query: Query, kind: str, instance: Any, tags: Named) -> bool:
 
 def _calls_what_it_overrides(kind: str, instance: Any, around: Frame | None) -> bool:
     return around is not None and around.kind == kind and around.instance is instance
-
-
-def _stage(frame: Frame, arguments: Named, purpose: str) -> Stage:
-    stage = Stage(frame, frame.instance, purpose == DOCUMENTS)
-    if frame.kind == RETRIEVE:
-        stage.query = text_of(next(iter(arguments.values()), None)) or ""
-        return stage
-    nodes = arguments.get("nodes") or ()
-    stage.query = text_of(arguments.get("query") or arguments.get("query_bundle")) or ""
-    stage.given = ids_of(nodes)
-    if frame.kind == PROMPT:
-        stage.fields = snapshot(nodes, whole=frame.query is not None and frame.query.whole)
-    return stage
-
-
-def _end_stage(stage: Stage, result: Any, whole: bool) -> None:
-    stage.seconds = time.perf_counter() - stage.started
-    if stage.frame.failed is not None:
-        stage.error = stage.frame.failed.text
-    elif stage.kind != PROMPT:
-        if isinstance(result, (list, tuple)):
-            stage.fields = snapshot(result, whole=whole)
-        else:
-            stage.error = f"it returned {type(result).__name__}: let it return a list of nodes"

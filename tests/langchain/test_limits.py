@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -154,3 +155,18 @@ def test_limits_that_are_none(options):
     (name,) = options
     with pytest.raises(InvalidArgumentError, match=name):
         CtxEvalCallbackHandler(**options)
+
+
+def test_two_queries_at_once_with_one_run_id_are_told_once(handler, caplog):
+    config = {"callbacks": [handler], "run_id": uuid.UUID(int=7)}
+    for _ in range(2):
+        stream = rag().stream("first", {**config})
+        next(stream)
+        rag().invoke("second", {**config})
+        list(stream)
+    assert len(handler.records) == 1
+    lines = [one.getMessage() for one in caplog.records if "run_id" in one.getMessage()]
+    assert lines == [
+        f"ctxeval: two queries at once have the run_id {uuid.UUID(int=7)}, so that they can't be "
+        "told apart: leave run_id out, or give each its own"
+    ]

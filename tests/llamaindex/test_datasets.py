@@ -21,6 +21,7 @@ from ctxeval import (
     ContextUtilization,
     InvalidArgumentError,
     InvalidSampleError,
+    NonLLMContextRecall,
     References,
     Usage,
 )
@@ -28,6 +29,7 @@ from ctxeval.testing import ScriptedLLM
 from ctxeval_llamaindex import dataset_evaluation
 from ctxeval_llamaindex.dataset_evaluation import aevaluate_dataset, evaluate_dataset
 from ctxeval_llamaindex.llm import as_llm
+from ctxeval_llamaindex.suppression import suppressed
 
 QUERIES = {"q1": "One?", "q2": "Two?"}
 RELEVANT = {"q1": ["a"], "q2": ["b", "z"]}
@@ -172,6 +174,11 @@ def test_a_model_that_is_away_costs_no_other_metric(way):
     assert "no route" in row.results["context_relevance"].reason
 
 
+class FirstTwo(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        return nodes[:2]
+
+
 class Reverse(BaseNodePostprocessor):
     def _postprocess_nodes(self, nodes, query_bundle=None):
         assert query_bundle.query_str == "Q?"
@@ -180,15 +187,33 @@ class Reverse(BaseNodePostprocessor):
 
 @WAYS
 def test_postprocessors_in_their_order(way):
-    result = run(
-        way,
-        Fixed("a", "b", "c"),
-        [{"user_input": "Q?", "reference_context_ids": ["b"]}],
-        "mrr",
-        postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.5), Reverse()],
-    )
-    assert result.rows[0].retrieved_ids == ("b", "a")
-    assert result.rows[0].results["reciprocal_rank"].value == 1
+    dataset = [{"user_input": "Q?", "reference_context_ids": ["b"]}]
+    for postprocessors, ids, value in (
+        ([Reverse(), FirstTwo()], ("c", "b"), 0.5),
+        ([FirstTwo(), Reverse()], ("b", "a"), 1),
+        ([SimilarityPostprocessor(similarity_cutoff=0.4)], ("a", "b"), 0.5),
+    ):
+        result = run(way, Fixed("a", "b", "c"), dataset, "mrr", postprocessors=postprocessors)
+        assert result.rows[0].retrieved_ids == ids
+        assert result.rows[0].results["reciprocal_rank"].value == value
+
+
+@WAYS
+def test_scoring_is_marked_as_ctxevals_own_and_retrieving_is_not(way):
+    marks = {"retrieving": [], "scoring": []}
+
+    class Watched(Fixed):
+        def _retrieve(self, query_bundle):
+            marks["retrieving"].append(suppressed.get())
+            return super()._retrieve(query_bundle)
+
+    def similarity(reference, chunk):
+        marks["scoring"].append(suppressed.get())
+        return 1.0
+
+    dataset = [{"user_input": "Q?", "reference_contexts": ["y"]}]
+    run(way, Watched("a"), dataset, NonLLMContextRecall(similarity, 0.5))
+    assert marks == {"retrieving": [False], "scoring": [True]}
 
 
 class Streams(CustomQueryEngine):

@@ -360,6 +360,19 @@ def heard():
     get_dispatcher().event_handlers.remove(handler)
 
 
+async def test_a_similarity_runs_marked_too():
+    marks = []
+
+    def similarity(reference, chunk):
+        marks.append(suppressed.get())
+        return 1.0
+
+    evaluator = ContextEvaluator(NonLLMContextRecall(similarity, 0.5))
+    await both(evaluator, contexts=["x"], reference_contexts=["y"])
+    assert set(marks) == {True}
+    assert len(marks) == 2
+
+
 async def test_judging_is_no_query_and_its_events_are_marked(heard):
     await both(relevance("x"), "Q?", contexts=["x"])
     assert {name for name, _ in heard} == {"LLMChatStartEvent", "LLMChatEndEvent"}

@@ -275,6 +275,13 @@ def test_errors(error, kind, message):
     assert not isinstance(caught.value, RuntimeError)
 
 
+def test_a_prompt_that_does_not_fit_is_not_sent_again():
+    model = like_openai(replies=[Refused("maximum context length is 8 tokens")])
+    with pytest.raises(ContextOverflowError):
+        complete(model, max_tokens=9)
+    assert len(model.calls) == 1
+
+
 def test_a_prompt_that_does_not_fit_is_halved():
     script = ScriptedLLM(relevant={"useful"})
 

@@ -86,7 +86,7 @@ def test_redacting_comes_first(file: Path) -> None:
         assert list(store.records(question="who is [mail]?")) == [kept]
         (row,) = store.run("run").rows()
         assert store.get_many(["key"])["key"][0]["reason"] == "says [mail]"
-        assert store.delete(question=record.question) == {"records": 1, "rows": 0, "texts": 12}
+        assert store.delete(question=record.question)["records"] == 1
     assert b"anna" not in bytes_of(file)
     assert row == {"sample": {"user_input": "[mail]?"}}
     assert kept.question == "Who is [mail]?"

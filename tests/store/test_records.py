@@ -115,12 +115,13 @@ def test_they_come_back_as_they_were_put(store: Store, records: list[QueryRecord
 @settings(max_examples=40)
 @given(RECORDS)
 def test_plain_data_and_back(one: QueryRecord) -> None:
-    through_json = json.loads(json.dumps(one.to_dict()))
-    plain = QueryRecord.from_dict(through_json)
-    assert plain.to_dict() == through_json
-    # The usage of a result is that of its verdicts, which share it.
+    through_json = json.dumps(one.to_dict())
+    plain = QueryRecord.from_dict(json.loads(through_json))
+    assert json.dumps(plain.to_dict()) == through_json
+    # The usage of a result is that of its verdicts, so scores need not be equal.
+    bare = [replace(stage, scores={}) for stage in one.retrievals]
     assert replace(plain, retrievals=[], scores={}) == replace(one, retrievals=[], scores={})
-    assert [stage.chunks for stage in plain.retrievals] == [s.chunks for s in one.retrievals]
+    assert [replace(stage, scores={}) for stage in plain.retrievals] == bare
 
 
 def test_scores_of_every_kind(store: Store) -> None:
