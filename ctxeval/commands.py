@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -150,7 +151,7 @@ def _store(url: str | None) -> Any:
         return None
     from ctxeval.store import Store
 
-    return Store(url)
+    return Store.of(url)
 
 
 @app.command()
@@ -260,3 +261,42 @@ def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
         if not name:
             raise InvalidArgumentError(f"{option}: {item!r} is not METRIC=NUMBER: ndcg@10=0.6")
     return numbers
+
+
+store_app = typer.Typer(help="Look after a store.", no_args_is_help=True)
+app.add_typer(store_app, name="store")
+
+StoreUrl = Annotated[str, typer.Argument(help="The store: a file or a URL.")]
+
+
+@store_app.command("stats")
+def store_stats(url: StoreUrl = "ctxeval.db", as_json: AsJson = False) -> None:
+    """Say what a store holds. Example: ctxeval store stats ctxeval.db."""
+    with _errors():
+        stats = _store(url).stats()
+        if as_json:
+            _print_json(asdict(stats))
+            return
+        print(f"{stats.place}: {stats.size} bytes")
+        for name, count in stats.tables.items():
+            print(f"  {name}: {count.rows}")
+
+
+@store_app.command("prune")
+def store_prune(
+    before: Annotated[datetime, typer.Argument(help="Everything older goes: 2026-01-31.")],
+    url: StoreUrl = "ctxeval.db",
+) -> None:
+    """Forget what is older than a day. Example: ctxeval store prune 2026-01-31."""
+    with _errors():
+        print(f"{_store(url).prune(before.astimezone())} removed")
+
+
+@store_app.command("export")
+def store_export(
+    to: Annotated[Path, typer.Argument(help="The file: JSON, one object a line.")],
+    url: StoreUrl = "ctxeval.db",
+) -> None:
+    """Write everything to a file. Example: ctxeval store export all.jsonl."""
+    with _errors():
+        print(f"{_store(url).export(to)} lines written to {to}")

@@ -7,9 +7,22 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Protocol
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.verdicts import Usage
+
+
+class TokenLedger(Protocol):
+    """Counts tokens for several processes. A store is one."""
+
+    def add_tokens(self, day: date, tokens: int, /) -> object:
+        """Count tokens of a day."""
+        ...
+
+    def tokens_of(self, day: date, /) -> int:
+        """Say how many were counted."""
+        ...
 
 
 class Budget:
@@ -18,6 +31,7 @@ class Budget:
     Args:
         max_requests_per_minute: How many requests to models in any 60 seconds; None: any.
         max_tokens_per_day: How many tokens, sent and received, on one day (UTC).
+        ledger: Where the day's tokens are counted, if other processes count with us.
         clock: Tells the seconds.
         today: Tells the day.
     """
@@ -26,6 +40,7 @@ class Budget:
         self,
         max_requests_per_minute: int | None,
         max_tokens_per_day: int | None,
+        ledger: TokenLedger | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
@@ -33,6 +48,7 @@ class Budget:
         """See the class."""
         self._max_requests = _limit("max_requests_per_minute", max_requests_per_minute)
         self._max_tokens = _limit("max_tokens_per_day", max_tokens_per_day)
+        self._ledger = ledger
         self._clock = clock
         self._today = today
         self._requests: deque[float] = deque()
@@ -52,7 +68,7 @@ class Budget:
         """
         with self._lock:
             self._pass_time()
-            if self._max_tokens is not None and self._tokens >= self._max_tokens:
+            if self._max_tokens is not None and self._spent() >= self._max_tokens:
                 return f"the budget of {self._max_tokens} tokens a day is spent"
             under_way = len(self._requests) + self._reserved
             if self._max_requests is not None and under_way + requests > self._max_requests:
@@ -65,9 +81,16 @@ class Budget:
         with self._lock:
             self._pass_time()
             self._reserved -= reserved
+            tokens = 0
             for usage in usages:
                 self._requests.extend([self._clock()] * usage.requests)
-                self._tokens += usage.prompt_tokens + usage.completion_tokens
+                tokens += usage.prompt_tokens + usage.completion_tokens
+            self._tokens += tokens
+            if self._ledger is not None and tokens:
+                self._ledger.add_tokens(self._day, tokens)
+
+    def _spent(self) -> int:
+        return self._tokens if self._ledger is None else self._ledger.tokens_of(self._day)
 
     def _pass_time(self) -> None:
         now = self._clock()

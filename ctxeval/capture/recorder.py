@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.capture.advice import IdAdvice
@@ -24,8 +25,12 @@ from ctxeval.sample import Sample
 if TYPE_CHECKING:
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
+    from ctxeval.store import Store
 
 logger = logging.getLogger("ctxeval")
+
+SAVED_TOGETHER = 64
+"""How many records go to the store at once where they come quickly."""
 
 WARN_EVERY = 60.0
 """Seconds between two warnings about records that were dropped."""
@@ -41,6 +46,8 @@ class Recorder:
         metrics: Metrics or their names; "auto": whatever a record has the fields for.
         references: What is expected: a `References`, a list of samples, or a path.
         llm: The model, for metrics given by name and for "auto".
+        store: Where records and a model's verdicts are kept, for longer than this process: a
+            `Store`, a file or a URL. Processes that share one share the tokens of a day.
         id_key: Where a chunk's id stands, if not where its framework puts it: a key of its
             metadata, or a function of the framework's document.
         question_key: Where the question stands in an application's input, if it is not
@@ -67,6 +74,7 @@ class Recorder:
         metrics: Metrics = "auto",
         references: Any = None,
         llm: LLM | None = None,
+        store: Store | str | PathLike[str] | None = None,
         *,
         id_key: str | Callable[[Any], Any] | None = None,
         question_key: str | Callable[[Any], Any] | None = None,
@@ -93,13 +101,17 @@ class Recorder:
         self.question_key = question_key
         self.answer_key = answer_key
         self.capture_prompts = capture_prompts
+        self._store = None if store is None else _opened(store)
         self._metrics = MetricSet(metrics, llm)
+        if (kept := self._store) is not None:
+            self._metrics = self._metrics.with_judges(lambda judge: judge.with_cache(kept))
         self._references = References.of(references)
         self._sample_rate = sample_rate
         self._max_pending = max_pending
         self._max_records = max_records
-        self._budget = Budget(max_requests_per_minute, max_tokens_per_day)
-        self._worker = Worker(max_pending)
+        self._budget = Budget(max_requests_per_minute, max_tokens_per_day, self._store)
+        self._worker = Worker(max_pending, self._save)
+        self._unsaved: dict[str, QueryRecord] = {}
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
         self._advice = IdAdvice()
         self._told: set[str] = set()
@@ -154,6 +166,26 @@ class Recorder:
         self._refer(record)
         self._score(record)
         self._tell(record)
+        self._keep(record)
+
+    def _keep(self, record: QueryRecord) -> None:
+        """Put the record into the store with the next ones."""
+        if self._store is not None:
+            with self._changed:
+                self._unsaved[record.id] = record
+            if len(self._unsaved) >= SAVED_TOGETHER:
+                self._save()
+
+    def _save(self) -> None:
+        with self._changed:
+            records, self._unsaved = list(self._unsaved.values()), {}
+        if self._store is None or not records:
+            return
+        try:
+            self._store.put_records(records)
+        except Exception as error:  # the application and the scores go on without
+            self.dropped["the store failed"] += len(records)
+            self._say_once("store", f"records could not be stored: {error}")
 
     def _refer(self, record: QueryRecord) -> None:
         """Find what is expected: what came along as metadata, or what the references say."""
@@ -198,6 +230,7 @@ class Recorder:
                 self._budget.settle(reserved, list(usages.values()))
                 record.scores = {**record.scores, **results}
                 record.pending = frozenset()
+                self._keep(record)
                 with self._changed:
                     self._judging -= 1
                     self._changed.notify_all()
@@ -258,6 +291,7 @@ class Recorder:
         else:
             record.reference, record.unreferenced = Sample.of(reference), ""
         self._score(record)
+        self._keep(record)
         return record
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -274,7 +308,9 @@ class Recorder:
             return False
         with self._changed:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            return self._changed.wait_for(lambda: not self._judging, left)
+            judged = self._changed.wait_for(lambda: not self._judging, left)
+        self._save()
+        return judged
 
     def close(self, timeout: float | None = None) -> bool:
         """Flush, and take no more records.
@@ -301,6 +337,12 @@ class Recorder:
         """
         pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame([_row(record) for record in self.records])
+
+
+def _opened(store: Store | str | PathLike[str]) -> Store:
+    from ctxeval.store import Store
+
+    return Store.of(store)
 
 
 def _row(record: QueryRecord) -> dict[str, Any]:

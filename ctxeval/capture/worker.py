@@ -28,11 +28,13 @@ class Worker:
 
     Args:
         max_pending: How many jobs wait at most; more are refused.
+        when_idle: Is called whenever no job is left.
     """
 
-    def __init__(self, max_pending: int) -> None:
+    def __init__(self, max_pending: int, when_idle: Job | None = None) -> None:
         """See the class."""
         self._max_pending = max_pending
+        self._when_idle = when_idle
         self._start_over()
         _workers.add(self)
 
@@ -88,14 +90,19 @@ class Worker:
         with self._idle:
             self._busy = True
         while self._jobs:
-            try:
-                self._jobs.popleft()()
-            except Exception:
-                logger.exception("ctxeval: a job failed")
+            self._do(self._jobs.popleft())
             time.sleep(0)  # let the application go first
+        if self._when_idle is not None:
+            self._do(self._when_idle)
         with self._idle:
             self._busy = False
             self._idle.notify_all()
+
+    def _do(self, job: Job) -> None:
+        try:
+            job()
+        except Exception:
+            logger.exception("ctxeval: a job failed")
 
 
 def _work(reference: weakref.ref[Worker]) -> None:

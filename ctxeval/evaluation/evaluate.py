@@ -52,7 +52,7 @@ def evaluate(
     *,
     llm: LLM | None = ...,
     concurrency: int = ...,
-    store: CellCache | None = ...,
+    store: CellCache | str | PathLike[str] | None = ...,
     progress: bool | None = ...,
     output: str | PathLike[str] | None = ...,
     on_bad: Callable[[InvalidSampleError], None] | None = ...,
@@ -66,7 +66,7 @@ def evaluate(
     metrics: Metrics = ...,
     *,
     llm: LLM | None = ...,
-    store: CellCache | None = ...,
+    store: CellCache | str | PathLike[str] | None = ...,
     on_bad: Callable[[InvalidSampleError], None] | None = ...,
     dry_run: Literal[True],
 ) -> Usage: ...
@@ -78,7 +78,7 @@ def evaluate(
     *,
     llm: LLM | None = None,
     concurrency: int = 16,
-    store: CellCache | None = None,
+    store: CellCache | str | PathLike[str] | None = None,
     progress: bool | None = None,
     output: str | PathLike[str] | None = None,
     on_bad: Callable[[InvalidSampleError], None] | None = None,
@@ -96,7 +96,8 @@ def evaluate(
         metrics: Metrics or their names, or "auto": whatever a sample has the fields for.
         llm: The model, for metrics given by name and for "auto".
         concurrency: How many calls to a model are under way at most.
-        store: Where a model's verdicts are kept; None: where each metric keeps them.
+        store: Where a model's verdicts are kept: a `Store`, a file or a URL; None: where
+            each metric keeps them.
         progress: Show a progress bar? None: where somebody looks.
         output: A file that the rows go to as they come, for `Evaluation.load`; they are not
             kept in memory then.
@@ -132,7 +133,7 @@ async def aevaluate(
     *,
     llm: LLM | None = None,
     concurrency: int = 16,
-    store: CellCache | None = None,
+    store: CellCache | str | PathLike[str] | None = None,
     progress: bool | None = None,
     output: str | PathLike[str] | None = None,
     on_bad: Callable[[InvalidSampleError], None] | None = None,
@@ -153,7 +154,7 @@ def _evaluate(
     metrics: Metrics,
     llm: LLM | None,
     concurrency: int,
-    store: CellCache | None,
+    store: CellCache | str | PathLike[str] | None,
     progress: bool | None,
     output: str | PathLike[str] | None,
     on_bad: Callable[[InvalidSampleError], None] | None,
@@ -170,11 +171,18 @@ def _evaluate(
     return Evaluation(write_run(path, rows), path)
 
 
-def _chosen(metrics: Metrics, llm: LLM | None, store: CellCache | None) -> MetricSet:
+def _chosen(
+    metrics: Metrics, llm: LLM | None, store: CellCache | str | PathLike[str] | None
+) -> MetricSet:
     chosen = MetricSet(metrics, llm)
     if store is None:
         return chosen
-    return chosen.with_judges(lambda judge: judge.with_cache(store))
+    if isinstance(store, (str, PathLike)):
+        from ctxeval.store import Store
+
+        store = Store.of(store)
+    cache: CellCache = store
+    return chosen.with_judges(lambda judge: judge.with_cache(cache))
 
 
 def _rows(

@@ -98,7 +98,9 @@ class Retrieval:
     def from_dict(cls, data: Mapping[str, Any]) -> Retrieval:
         """Read what `to_dict` wrote, also after a way through JSON."""
         chunks = tuple(Chunk.from_dict(chunk) for chunk in data["chunks"])
-        return cls(**{**data, "chunks": chunks, "scores": _scores_from_dict(data["scores"])})
+        scores = _scores_from_dict(data["scores"])
+        inputs = tuple(data["inputs"])
+        return cls(**{**data, "chunks": chunks, "scores": scores, "inputs": inputs})
 
 
 @dataclass(slots=True)

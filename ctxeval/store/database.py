@@ -42,6 +42,7 @@ class Database:
         self.writing = threading.RLock()
         self._gate = threading.Condition()
         self._active = 0
+        self._held = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do work that sees one state of the database."""
@@ -111,6 +112,7 @@ class Database:
     @contextmanager
     def _using(self) -> Iterator[Engine]:
         with self._gate:
+            self._gate.wait_for(lambda: not self._held)
             self._active += 1
             if self._engine is None:
                 self._engine = _engine(self.place)
@@ -128,16 +130,18 @@ class Database:
         SQLite must not be carried over a fork, not even unused: the child would take its
         parent's file locks for its own.
         """
-        self._gate.acquire()
-        self._gate.wait_for(lambda: not self._active)
-        self.close()
+        with self._gate:
+            self._held = True
+            self._gate.wait_for(lambda: not self._active)
+            self.close()
 
     def release(self, *, child: bool = False) -> None:
-        """Go on after `hold`."""
+        """Go on after `hold`. In a child, the locks are those of threads that it has not."""
         if child:
             self._reset()
-        else:
-            self._gate.release()
+        with self._gate:
+            self._held = False
+            self._gate.notify_all()
 
 
 def _patiently(attempt: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from ctxeval.store.place import Place
 _KNOWN = {
     "file is not a database": "this file is no SQLite database: give another path",
     "malformed": "the file is damaged: move it away, or restore a copy",
-    "unable to open": "the file can't be opened: is its folder there, and may you write into it?",
+    "unable to open": "the file can't be opened: is its folder there and writable?",
     "readonly": "it may not be written to: change the owner or the mode of the file and its folder",
     "permission denied": "you may not do that: ask for the right to make and write tables",
     "is full": "the disk is full: make room",
@@ -48,6 +48,8 @@ def explained(place: Place) -> Iterator[None]:
 
 def _explain(error: Exception, place: Place) -> str:
     cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, OSError):  # only SQLite's file is made by ourselves
+        return f"{place.shown} can't be made: {cause.strerror}: is its folder there and writable?"
     said = " ".join(str(cause).split())
     if place.url.password:
         said = said.replace(str(place.url.password), "***")

@@ -157,7 +157,7 @@ def _pack_stage(
     places = [strings[text] for text in texts]
     first, count = (places[0] if places else 0), len(places)
     return (
-        strings[written([one.name, one.kind, one.parent, one.order, one.error])],
+        strings[written([one.name, one.kind, one.parent, one.order, one.error, one.inputs])],
         None if one.query == question else one.query,
         one.latency,
         # What counts up by one is told by its first and its length.
@@ -182,7 +182,7 @@ def _own_tags(texts: Sequence[str], chunks: Sequence[Chunk], tags: Tags) -> list
 
 def _unpack_stage(packed: list[Any], question: str, texts: Sequence[tuple[str, str]]) -> Retrieval:
     common, query, latency, places, own_tags, ranks, scores = packed
-    name, kind, parent, order, error = decode(texts[common][0])
+    *shared, inputs = decode(texts[common][0])
     listed = places[0] if len(places) == 1 else range(places[0], sum(places))
     numbers = _unpack_numbers(scores, len(listed))
     chunks = []
@@ -193,7 +193,10 @@ def _unpack_stage(packed: list[Any], question: str, texts: Sequence[tuple[str, s
         where = span and Span(**span)
         chunks.append(Chunk(rank, id, id_source, text, numbers[n], where, metadata))
     query = question if query is None else query
-    return Retrieval(query, tuple(chunks), name, kind, parent, order, latency, error)
+    name, kind, parent, order, error = shared
+    return Retrieval(
+        query, tuple(chunks), name, kind, parent, order, latency, error, inputs=tuple(inputs)
+    )
 
 
 def _pack_numbers(numbers: Sequence[float | None]) -> str | Sequence[float | None]:

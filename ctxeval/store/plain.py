@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 import pydantic_core
+from pydantic import BaseModel
 
 MAX_DEPTH = 50
 
@@ -82,6 +83,8 @@ def _said(value: Any) -> str:
 def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, (str, int, float)) or value is None:
         return value
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
     if depth < MAX_DEPTH and isinstance(value, Mapping):
         return {_said(key): _plain(item, depth + 1) for key, item in value.items()}
     if depth < MAX_DEPTH and isinstance(value, (list, tuple, set, frozenset)):

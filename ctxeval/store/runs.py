@@ -17,7 +17,7 @@ from ctxeval.store.database import Database
 from ctxeval.store.plain import Strings, decode, encode, fold, unfold
 from ctxeval.store.privacy import Privacy
 from ctxeval.store.statements import insert
-from ctxeval.store.tables import ROWS, RUNS, fingerprint, question_key
+from ctxeval.store.tables import ROWS, RUNS, STATE, fingerprint, question_key
 from ctxeval.store.texts import Tags, Texts
 
 
@@ -101,6 +101,8 @@ def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
 
 
 def _complete(connection: Connection, seq: int, named: bytes, size: int) -> bool:
+    # PostgreSQL: two that complete the same run do so in turns, so that one replaces the other.
+    connection.execute(select(STATE.c.value).where(STATE.c.name == "version").with_for_update())
     same = select(RUNS.c.seq).where(RUNS.c.id == named, RUNS.c.complete, RUNS.c.seq != seq)
     remove(connection, list(connection.scalars(same)))
     this = update(RUNS).where(RUNS.c.seq == seq).values(complete=True, size=size)

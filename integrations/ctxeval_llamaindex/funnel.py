@@ -105,9 +105,17 @@ def _inputs(stage: Stage, before: Sequence[Place]) -> tuple[int, ...]:
     free = [
         (place, one)
         for place, one in enumerate(before)
-        if place not in taken and one.stage.parent is stage.parent and not one.error
+        if place not in taken and not one.error and _leads_to(one.stage, stage)
     ]
     beside = {place for place, one in free if one.stage.scope is stage.scope}
     shared = {place for place, one in free if not one.ids.isdisjoint(stage.given)}
     ends = stage.kind == PROMPT and stage.scope is not None and stage.scope.kind != RUN
     return tuple(sorted(beside | shared if ends else shared or beside))
+
+
+def _leads_to(earlier: Stage, later: Stage) -> bool:
+    """May one have been given what the other found? Not if that was in another branch."""
+    scope = earlier.scope
+    while scope is not None and scope is not later.scope:
+        scope = scope.outer
+    return earlier.parent is later.parent and scope is later.scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
@@ -12,10 +12,8 @@ from llama_index.core.evaluation.retrieval.metrics_base import (
 )
 
 from ctxeval import InvalidArgumentError, Metric, NotScoredError, score
-from ctxeval.naming import resolve  # to become public
+from ctxeval.naming import Metrics, resolve  # to become public
 from ctxeval_llamaindex.matching import random_ids
-
-Metrics = str | Metric | Iterable[str | Metric]
 
 REGISTERED = (
     "id_based_context_precision",

@@ -28,6 +28,8 @@ STAGES = frozenset({RETRIEVE, RERANK, PROMPT})
 UUID_LENGTH = 37
 """A span's id is its name, a hyphen, and a UUID."""
 
+_WORKFLOW = "Workflow"
+
 _METHODS = {
     "query": ("BaseQueryEngine", QUERY),
     "aquery": ("BaseQueryEngine", QUERY),
@@ -35,7 +37,7 @@ _METHODS = {
     "achat": ("BaseChatEngine", CHAT),
     "stream_chat": ("BaseChatEngine", CHAT),
     "astream_chat": ("BaseChatEngine", CHAT),
-    "run": ("Workflow", RUN),
+    "run": (_WORKFLOW, RUN),
     "retrieve": ("BaseRetriever", RETRIEVE),
     "aretrieve": ("BaseRetriever", RETRIEVE),
     "_postprocess_nodes": ("BaseNodePostprocessor", RERANK),
@@ -46,7 +48,7 @@ _METHODS = {
     "awrite_response_to_history": ("StreamingAgentChatResponse", WRITE),
 }
 
-_PACKAGES = ("llama_index", "workflows")
+_PACKAGES = ("llama_index.", "workflows.")
 
 _BETWEEN = (
     "ctxeval_llamaindex.",
@@ -75,11 +77,11 @@ def kind_of(cls: type, name: str) -> str | None:
     """
     if cls is NoneType:
         return STEP  # or any function of the user's, which the parent tells apart
-    base, kind = _METHODS.get(name.rpartition(".")[2], ("Workflow", STEP))
-    for one in cls.__mro__:
-        if one.__name__ == base and one.__module__.partition(".")[0] in _PACKAGES:
-            return kind
-    return None
+    base, kind = _METHODS.get(name.rpartition(".")[2], (_WORKFLOW, STEP))
+    bases = {one.__name__ for one in cls.__mro__ if one.__module__.startswith(_PACKAGES)}
+    if base in bases:
+        return kind
+    return STEP if _WORKFLOW in bases else None
 
 
 def asker() -> str:

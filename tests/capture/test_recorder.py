@@ -16,6 +16,7 @@ from ctxeval import (
     References,
     Retrieval,
     Sample,
+    Store,
     Usage,
 )
 from ctxeval.capture.budget import Budget
@@ -397,3 +398,48 @@ def test_the_records_as_an_evaluation():
     assert len(evaluation) == 2
     assert list(evaluation.values("reciprocal_rank").values()) == [0.5]
     assert evaluation.summary()[0].scored == 1
+
+
+class TestStore:
+    @pytest.fixture
+    def path(self, tmp_path):
+        pytest.importorskip("sqlalchemy")
+        return tmp_path / "ctxeval.db"
+
+    def test_records_are_kept_with_their_scores(self, path):
+        llm = ScriptedLLM(lambda question, text: text == "text of b")
+        references = [{"user_input": "q", "reference_context_ids": ["b"]}]
+        recorder = Recorder(references=references, llm=llm, store=path)
+        taken(recorder, *(record() for _ in range(70)))
+        kept = list(Store.of(path).records())
+        assert {one.id for one in kept} == {one.id for one in recorder.records}
+        for one in kept:
+            assert one.scores["reciprocal_rank"].value == 0.5
+            assert one.scores["context_relevance"].value == 0.5
+
+    def test_a_judgement_is_never_paid_for_twice(self, path):
+        class Named(ScriptedLLM):
+            identity = {"model": "the same"}  # noqa: RUF012  # a constant of the fake
+
+        for asked in (1, 0):
+            llm = Named(lambda question, text: True)
+            taken(Recorder(["context_relevance"], llm=llm, store=path), record())
+            assert len(llm.calls) == asked
+            Store.of(path).close()
+
+    def test_processes_share_the_tokens_of_a_day(self, path):
+        llm = ScriptedLLM(lambda question, text: True)
+        options = {"llm": llm, "store": path, "max_tokens_per_day": 1}
+        taken(Recorder(["context_relevance"], **options), record("q1"))
+        (second,) = taken(Recorder(["context_relevance"], **options), record("q2"))
+        assert second.scores["context_relevance"].status == "skipped"
+
+    def test_a_store_that_fails_costs_no_scores(self, path, caplog):
+        path.write_text("this is no database, and long enough to be looked at as one" * 20)
+        recorder = Recorder(
+            references=[{"user_input": "q", "reference_context_ids": ["b"]}], store=path
+        )
+        (one,) = taken(recorder, record())
+        assert one.scores["reciprocal_rank"].value == 0.5
+        assert recorder.dropped == {"the store failed": 1}
+        assert caplog.text.count("records could not be stored") == 1

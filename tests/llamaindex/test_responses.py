@@ -11,8 +11,10 @@ from llama_index.core.base.response.schema import (
     Response,
     StreamingResponse,
 )
+from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import Document, ImageNode, NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool, ToolOutput
@@ -115,6 +117,28 @@ async def test_an_asynchronous_stream_is_still_there_afterwards():
     result = await evaluator.aevaluate_response("Q?", response, reference_ids=["n1"])
     assert result.score == 1
     assert (await response.get_response()).response == "answer"
+
+
+def test_the_stream_of_a_query_engine_is_still_there_afterwards():
+    llm = MockLLM(max_tokens=3)
+    engine = RetrieverQueryEngine.from_args(Fixed("a", "b"), llm=llm, streaming=True)
+    response = engine.query("Q?")
+    result = ContextEvaluator("mrr").evaluate_response("Q?", response, reference_ids=["b"])
+    assert (result.score, result.response) == (0.5, None)
+    assert "".join(response.response_gen).split() == ["text"] * 3
+
+
+async def test_the_stream_of_a_chat_engine_is_still_there_afterwards():
+    # The default memory leaves connections open.
+    engine = ContextChatEngine.from_defaults(
+        Fixed("a", "b"), llm=MockLLM(max_tokens=3), memory=ChatMemoryBuffer.from_defaults()
+    )
+    response = engine.stream_chat("Q?")
+    result = ContextEvaluator("mrr").evaluate_response("Q?", response, reference_ids=["b"])
+    assert (result.score, result.context_ids) == (0.5, ["a", "b"])
+    assert "".join(response.response_gen).split() == ["text"] * 3
+    after = ContextEvaluator("mrr").evaluate_response("Q?", response, reference_ids=["b"])
+    assert after.response.split() == ["text"] * 3
 
 
 def test_what_needs_the_answer_waits_for_the_stream():

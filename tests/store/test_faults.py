@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +25,6 @@ from ctxeval import MissingExtraError, Store, StoreError
         pytest.param("postgresql+asyncpg://u:pw@h/d", r"asyncpg is no database", id="driver"),
         pytest.param(
             "postgresql://u:pw@h:port/d", r"'postgresql://u:\*\*\*@h:port/d' is", id="port"
-        ),
-        pytest.param(
-            "postgres//u:pw@h", r"postgres", id="a path by mistake", marks=pytest.mark.skip
         ),
         pytest.param("sqlite:///a.db?mode=ro", r"a path is all that SQLite takes", id="parameters"),
         pytest.param("sqlite://", r"a store in memory would be gone", id="in memory"),
@@ -49,9 +47,9 @@ def test_what_redacts_must_be_callable() -> None:
 def test_a_file_that_is_no_database(file: Path) -> None:
     file.write_text("These are notes, and no database. " * 100)
     before = file.read_bytes()
-    with Store(file) as store, pytest.raises(StoreError, match="is no SQLite database: give an"):
+    said = f"{re.escape(str(file))}: this file is no SQLite database: give another path"
+    with Store(file) as store, pytest.raises(StoreError, match=said):
         store.stats()
-    assert str(file) in str(pytest.raises(StoreError, store.stats).value)
     assert file.read_bytes() == before
 
 
@@ -70,8 +68,8 @@ def test_a_folder_that_is_missing_and_one_in_the_files_place(tmp_path: Path) -> 
         with Store(path) as store, pytest.raises(StoreError) as raised:
             store.stats()
         assert str(path) in str(raised.value)
-    missing = pytest.raises(StoreError, Store(tmp_path / "missing" / "store.db").stats)
-    assert "is its folder there" in str(missing.value)
+    with pytest.raises(StoreError, match="is its folder there"):
+        Store(tmp_path / "missing" / "store.db").stats()
 
 
 @contextmanager
@@ -99,7 +97,10 @@ def test_no_permission(tmp_path: Path, record) -> None:
     try:
         with nobody():
             for path in (folder / "store.db", folder / "new.db"):
-                with Store(path) as store, pytest.raises(StoreError, match="may") as raised:
+                with (
+                    Store(path) as store,
+                    pytest.raises(StoreError, match="writable|may not be written") as raised,
+                ):
                     store.put_records([record()])
                 assert str(path) in str(raised.value)
     finally:

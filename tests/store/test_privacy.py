@@ -12,7 +12,7 @@ from ctxeval import Chunk, ContextRecall, QueryRecord, Recorder, Retrieval, Stor
 from ctxeval.judges.cells import text_hash
 from ctxeval.testing import ScriptedLLM
 
-SECRET = "anna@example.org"
+SECRET = "anna@example"
 
 
 def scored_record(secret: str = SECRET) -> QueryRecord:

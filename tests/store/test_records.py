@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ SCORES = st.dictionaries(st.sampled_from(["m", "context_recall"]), RESULTS, max_
 STAGES = st.builds(
     Retrieval, FEW_TEXTS, CHUNKS, ANY_TEXT, st.sampled_from(["retrieve", "prompt"]),
     st.none() | st.integers(0, 2), st.integers(0, 3), st.floats(0, 9), FEW_TEXTS, SCORES,
+    st.lists(st.integers(0, 3), max_size=2).map(tuple),
 )  # fmt: skip
 GRADES = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(-1, 3), max_size=3)
 OTHERS = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
@@ -122,6 +124,15 @@ def test_plain_data_and_back(one: QueryRecord) -> None:
     bare = [replace(stage, scores={}) for stage in one.retrievals]
     assert replace(plain, retrievals=[], scores={}) == replace(one, retrievals=[], scores={})
     assert [replace(stage, scores={}) for stage in plain.retrievals] == bare
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [(QueryRecord, 12), (Retrieval, 10), (Chunk, 7), (MetricResult, 8), (Verdict, 7), (Usage, 6)],
+)
+def test_no_field_is_new(kind: type, count: int) -> None:
+    """A new field must be packed, and be among the strategies above."""
+    assert len(fields(kind)) == count
 
 
 def test_scores_of_every_kind(store: Store) -> None:
