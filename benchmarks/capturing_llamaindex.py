@@ -42,7 +42,7 @@ class _Kb(BaseRetriever):
 
 
 class _Appending(BaseEventHandler):
-    seen: list[Any] = []
+    seen: list[Any]
 
     @classmethod
     def class_name(cls) -> str:

@@ -117,7 +117,9 @@ def main() -> None:
         report("requests with the chunks re-ordered", _score(turned, llm, cache), "", limit=0)
         exchanged = [
             s.model_copy(
-                update={"retrieved_contexts": ("Chunk 99 is new.", *(s.retrieved_contexts or ())[1:])}
+                update={
+                    "retrieved_contexts": ("Chunk 99 is new.", *(s.retrieved_contexts or ())[1:])
+                }
             )
             for s in samples
         ]

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ctxeval.llm.factory import llm_factory
     from ctxeval.llm.loop import in_thread
     from ctxeval.llm.protocol import LLM, Completion
+    from ctxeval.naming import Metrics, MetricSet, metric_by_name, resolve_metrics
     from ctxeval.record.reading import read_samples
     from ctxeval.scoring import ascore, score
     from ctxeval.store.store import Store
@@ -86,6 +87,10 @@ _LAZY = {
     "Store": "ctxeval.store.store",
     "in_thread": "ctxeval.llm.loop",
     "read_samples": "ctxeval.record.reading",
+    "Metrics": "ctxeval.naming",
+    "MetricSet": "ctxeval.naming",
+    "metric_by_name": "ctxeval.naming",
+    "resolve_metrics": "ctxeval.naming",
     "ascore": "ctxeval.scoring",
     "score": "ctxeval.scoring",
 }
@@ -117,6 +122,8 @@ __all__ = [
     "LLMJudge",
     "Metric",
     "MetricResult",
+    "MetricSet",
+    "Metrics",
     "MissingExtraError",
     "MissingFieldError",
     "NonLLMContextPrecision",
@@ -152,7 +159,9 @@ __all__ = [
     "gate",
     "in_thread",
     "llm_factory",
+    "metric_by_name",
     "read_samples",
+    "resolve_metrics",
     "score",
     "text_id",
     "trace",

@@ -289,7 +289,8 @@ def store_prune(
 ) -> None:
     """Forget what is older than a day. Example: ctxeval store prune 2026-01-31."""
     with _errors():
-        print(f"{_store(url).prune(before.astimezone())} removed")
+        removed = _store(url).prune(before.astimezone())
+        print(f"removed: {', '.join(f'{n} {name}' for name, n in removed.items())}")
 
 
 @store_app.command("export")

@@ -116,7 +116,7 @@ def _needed(llm: LLM | None, name: str) -> LLM:
     return llm
 
 
-def resolve(metrics: Metrics, llm: LLM | None = None) -> list[Metric]:
+def resolve_metrics(metrics: Metrics, llm: LLM | None = None) -> list[Metric]:
     """Make a list of metrics out of objects and names; "auto" is not among them.
 
     Raises:
@@ -151,20 +151,21 @@ class MetricSet:
         llm: The model, for those by name and for "auto".
 
     Raises:
-        InvalidArgumentError: See `resolve`.
+        InvalidArgumentError: See `resolve_metrics`.
     """
 
     def __init__(self, metrics: Metrics = "auto", llm: LLM | None = None) -> None:
         """See the class."""
         self.auto = isinstance(metrics, str) and metrics == "auto"
         if not self.auto:
-            self._fixed = resolve(metrics, llm)
+            self._fixed = resolve_metrics(metrics, llm)
             return
         self._fixed = []
-        self._by_id = resolve([*_IDS, "reciprocal_rank", "ndcg@10"])
-        self._by_text = resolve([*_TEXTS])
-        self._by_span = resolve([*_SPANS])
-        self._by_model = {} if llm is None else {m.name: m for m in resolve([*_WITH_MODEL], llm)}
+        self._by_id = resolve_metrics([*_IDS, "reciprocal_rank", "ndcg@10"])
+        self._by_text = resolve_metrics([*_TEXTS])
+        self._by_span = resolve_metrics([*_SPANS])
+        by_model = [] if llm is None else resolve_metrics([*_WITH_MODEL], llm)
+        self._by_model = {metric.name: metric for metric in by_model}
 
     def of(self, sample: Sample) -> list[Metric]:
         """Give the metrics for a sample: the fixed ones, or those that it has the fields for."""

@@ -112,11 +112,11 @@ def evaluate(
 
     Examples:
         >>> evaluation = evaluate(
-        ...     [{"retrieved_context_ids": ["a"], "reference_context_ids": ["a", "b"]}],
+        ...     [{"id": 7, "retrieved_context_ids": ["a"], "reference_context_ids": ["a", "b"]}],
         ...     ["id_based_context_recall"],
         ... )
         >>> evaluation.values("id_based_context_recall")
-        {'7c2a1b56ad39a3b0': 0.5}
+        {'7': 0.5}
     """
     if dry_run:
         rehearsal = Rehearsal()

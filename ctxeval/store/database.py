@@ -6,10 +6,10 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
@@ -116,6 +116,7 @@ class Database:
             self._active += 1
             if self._engine is None:
                 self._engine = _engine(self.place)
+                weakref.finalize(self, self._engine.dispose)
             engine = self._engine
         try:
             yield engine
@@ -159,7 +160,11 @@ def _patiently(attempt: Callable[[], T]) -> T:
 
 def _engine(place: Place) -> Engine:
     if place.path is None:
-        arguments = {"connect_timeout": 10, "application_name": "ctxeval"}
+        given = place.url.query
+        arguments: dict[str, Any] = {"connect_timeout": 10, "application_name": "ctxeval"}
+        arguments = {name: value for name, value in arguments.items() if name not in given}
+        # Statements prepared on the server don't get through PgBouncer.
+        arguments["prepare_threshold"] = None
         return create_engine(
             place.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
@@ -189,7 +194,7 @@ def _engine(place: Place) -> Engine:
     return engine
 
 
-_databases: WeakSet[Database] = WeakSet()
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _held: list[Database] = []
 
 

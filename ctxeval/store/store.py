@@ -204,7 +204,7 @@ class Store:
     ) -> dict[str, int]:
         """Remove what is old, what a killed process left behind, and texts without use.
 
-        Afterwards the file is made smaller, which takes twice its space for a while.
+        Afterwards the file is made smaller if it can be: that takes space for a copy.
 
         Args:
             before: What is older goes: records, runs, cells, usage. None: nothing does.

@@ -1,61 +1,75 @@
-"""How texts that nothing refers to any more are removed while others go on writing."""
+"""How texts that nothing refers to any more are removed while others go on writing.
+
+Most rows are looked at while others go on writing; only those written meanwhile are looked
+at, and the texts removed, while they wait.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
+from sqlalchemy import Connection, Row, Select, Table, delete, func, select, update
 
 from ctxeval.store.database import Database
 from ctxeval.store.statements import AT_ONCE, parts
 from ctxeval.store.tables import RECORDS, ROWS, STATE, TEXTS, read_refs
 
+_Read = Callable[[Select[Any]], Sequence[Row[Any]]]
+
 
 def sweep(database: Database) -> int:
-    """Remove the texts that nothing refers to any more.
-
-    Most rows are looked at while others go on writing; only those written meanwhile are
-    looked at, and the texts removed, while they wait.
+    """Remove the texts that nothing refers to.
 
     Returns:
         How many were removed.
     """
 
-    def last(connection: Connection) -> dict[Table, int]:
-        _lock_writers_out(connection)  # so that no row with a smaller number is still to come
-        return {t: connection.scalar(select(func.max(t.c.seq))) or 0 for t in (RECORDS, ROWS)}
+    def read(statement: Select[Any]) -> Sequence[Row[Any]]:
+        return database.read(lambda connection: connection.execute(statement).all())
 
-    used: set[int] = set()
+    last_text, last_rows = database.write(_begin)
+    used = bytearray(last_text + 1)  # by number; a text that is newer has a row that uses it
+    for table, last in last_rows.items():
+        _mark(read, table, 0, last, used)
+    return database.write(lambda connection: _remove(connection, last_rows, used))
 
-    def look(connection: Connection, table: Table, where: ColumnElement[bool]) -> int | None:
-        columns = select(table.c.seq, table.c.refs).where(where).order_by(table.c.seq)
-        page = connection.execute(columns.limit(10 * AT_ONCE)).all()
-        for _, refs in page:
-            used.update(read_refs(refs))
-        return page[-1][0] if page else None
 
-    def look_through(read: Any, table: Table, since: int, until: int | None) -> None:
-        at: int | None = since
-        while at is not None:
-            where = table.c.seq > at
-            if until is not None:
-                where &= table.c.seq <= until
-            at = read(lambda c, where=where: look(c, table, where))
+def _begin(connection: Connection) -> tuple[int, dict[Table, int]]:
+    _lock_writers_out(connection)  # so that no row with a smaller number is still to come
+    last_text = connection.scalar(select(STATE.c.value).where(STATE.c.name == "texts")) or 0
+    return last_text, {
+        table: connection.scalar(select(func.max(table.c.seq))) or 0 for table in (RECORDS, ROWS)
+    }
 
-    until = database.write(last)
-    for table, number in until.items():
-        look_through(database.read, table, 0, number)
 
-    def remove(connection: Connection) -> int:
-        _lock_writers_out(connection)
-        for table, number in until.items():
-            look_through(lambda work: work(connection), table, number, None)
-        unused = [n for n in connection.scalars(select(TEXTS.c.id)) if n not in used]
+def _remove(connection: Connection, last_rows: dict[Table, int], used: bytearray) -> int:
+    _lock_writers_out(connection)
+    for table, last in last_rows.items():
+        _mark(lambda s: connection.execute(s).all(), table, last, None, used)
+    removed = last = 0
+    while page := connection.scalars(_page(TEXTS.c.id, last, len(used) - 1)).all():
+        last = page[-1]
+        unused = [number for number in page if not used[number]]
+        removed += len(unused)
         for part in parts(unused):
             connection.execute(delete(TEXTS).where(TEXTS.c.id.in_(part)))
-        return len(unused)
+    return removed
 
-    return database.write(remove)
+
+def _mark(read: _Read, table: Table, last: int, until: int | None, used: bytearray) -> None:
+    """Mark the texts that the rows of a table use, after one row and up to another."""
+    while page := read(_page(table.c.seq, last, until, table.c.refs)):
+        last = page[-1][0]
+        for _, refs in page:
+            for number in read_refs(refs):
+                if number < len(used):
+                    used[number] = 1
+
+
+def _page(number: Any, last: int, until: int | None, *columns: Any) -> Select[Any]:
+    wanted = select(number, *columns).where(number > last).order_by(number).limit(10 * AT_ONCE)
+    return wanted if until is None else wanted.where(number <= until)
 
 
 def _lock_writers_out(connection: Connection) -> None:

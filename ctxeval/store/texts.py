@@ -20,8 +20,11 @@ from ctxeval.store.plain import Strings, to_bytes, to_text
 from ctxeval.store.statements import insert_new, parts
 from ctxeval.store.tables import STATE, TEXTS, hash_of, read_refs
 
-MAX_CHARACTERS = 16_000_000
-"""How much text is remembered at most."""
+MAX_BYTES = 32_000_000
+"""How much memory is given to what is remembered, about."""
+
+_OVERHEAD = 150
+"""What Python needs for a text besides its characters."""
 
 
 class Tags(dict[str, str]):
@@ -71,7 +74,7 @@ class Texts:
         """Begin with nothing."""
         self._numbers: dict[str, int] = {}
         self._tags: dict[str, str] = {}
-        self._characters = 0
+        self._bytes = 0
         self._generation = -1
 
     def tags(self) -> Tags:
@@ -130,14 +133,18 @@ class Texts:
         """Remember texts that are in the database for good."""
         self._numbers.update(new.numbers)
         self._tags.update(new.tags)
-        self._characters += sum(map(len, new.numbers)) + sum(map(len, new.tags.values()))
-        if self._characters > MAX_CHARACTERS:  # go on with those of late
+        self._bytes += _size(new.numbers, new.tags)
+        if self._bytes > MAX_BYTES:  # go on with those of late
             late = {text: self._numbers[text] for row in rows for text in row}
             self._remember(late, {text: self._tags[text] for text in late})
 
     def _remember(self, numbers: dict[str, int], tags: dict[str, str]) -> None:
         self._numbers, self._tags = numbers, tags
-        self._characters = sum(map(len, numbers)) + sum(map(len, tags.values()))
+        self._bytes = _size(numbers, tags)
+
+
+def _size(numbers: dict[str, int], tags: dict[str, str]) -> int:
+    return sum(map(len, numbers)) + sum(map(len, tags.values())) + _OVERHEAD * len(numbers)
 
 
 def load(connection: Connection, rows: Iterable[bytes]) -> dict[int, tuple[str, str]]:

@@ -98,10 +98,11 @@ def prune(database: Database, before: datetime | None, keep: Collection[str]) ->
 
     removed = database.write(work)
     removed["texts"] = sweep(database)
-    if database.place.path is None:
-        database.outside(*(f"VACUUM {table.name}" for table in TABLES.values()))
-    else:
-        database.outside("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+    with suppress(StoreError):  # it takes space, and a moment in which nobody writes
+        if database.place.path is None:
+            database.outside(*(f"VACUUM {table.name}" for table in TABLES.values()))
+        else:
+            database.outside("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
     return removed
 
 

@@ -15,8 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-from ctxeval import LLM, InvalidArgumentError, Sample
-from ctxeval.naming import Metrics  # to become public
+from ctxeval import LLM, InvalidArgumentError, Metrics, Sample
 from ctxeval_llamaindex.dataset_queries import Queries
 from ctxeval_llamaindex.dataset_result import DatasetResult, DatasetRow
 from ctxeval_llamaindex.datasets import dataset_samples

@@ -19,11 +19,12 @@ from ctxeval import (
     InvalidSampleError,
     Metric,
     MetricResult,
+    Metrics,
+    MetricSet,
     Sample,
     ascore,
     score,
 )
-from ctxeval.naming import Metrics, MetricSet  # to become public
 from ctxeval_llamaindex.dataset_result import DatasetResult, DatasetRow
 from ctxeval_llamaindex.llm import judging
 from ctxeval_llamaindex.matching import misplaced, random_ids

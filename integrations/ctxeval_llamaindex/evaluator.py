@@ -9,8 +9,7 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.evaluation import BaseEvaluator
 from llama_index.core.prompts.mixin import PromptDictType
 
-from ctxeval import LLM, InvalidArgumentError, Metric, ascore, score
-from ctxeval.naming import resolve  # to become public
+from ctxeval import LLM, InvalidArgumentError, Metric, ascore, resolve_metrics, score
 from ctxeval_llamaindex.cases import Case, Settings
 from ctxeval_llamaindex.evaluation_result import ContextEvaluationResult
 from ctxeval_llamaindex.llm import judging
@@ -63,7 +62,7 @@ class ContextEvaluator(BaseEvaluator):
             raise InvalidArgumentError(f"threshold: {threshold!r} is no number: 0.5, say")
         if not 0 <= threshold <= 1:
             raise InvalidArgumentError(f"threshold: {threshold!r} is not within 0 and 1")
-        (self.metric,) = resolve(metric, judging(llm))
+        (self.metric,) = resolve_metrics(metric, judging(llm))
         self.threshold = threshold
         self.id_from = checked_id_from(id_from)
         self.context_text = mode_for(self.metric, checked_mode(context_text))

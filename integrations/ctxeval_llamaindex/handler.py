@@ -111,7 +111,7 @@ class CtxEvalEventHandler(Attachable):
     def close(self, timeout: float | None = None) -> bool:
         """Uninstall, give up what is still open, and close the recorder; see `Recorder.close`."""
         self.uninstall()
-        tracker.give_up(self._taker)
+        tracker.give_up_all(self._taker)
         return self.recorder.close(timeout)
 
     def __copy__(self) -> CtxEvalEventHandler:

@@ -32,14 +32,17 @@ class Reader:
     answer_key: Key = None
     id_key: IdKey = None
 
-    def record(self, query: Query, stages: Sequence[Stage]) -> QueryRecord:
+    def record(
+        self, query: Query, stages: Sequence[Stage], *, abandoned: bool = False
+    ) -> QueryRecord:
         """Make the record of a query.
 
         Args:
             query: The query.
             stages: Those of its stages that count.
+            abandoned: Was it given up, since it did not end?
         """
-        outcome = query.outcome or Outcome("abandoned")
+        outcome = (None if abandoned else query.outcome) or Outcome("abandoned")
         return QueryRecord(
             id=query.id_,
             question=self._question(query) or stages[0].query,

@@ -11,8 +11,7 @@ from llama_index.core.evaluation.retrieval.metrics_base import (
     RetrievalMetricResult,
 )
 
-from ctxeval import InvalidArgumentError, Metric, NotScoredError, score
-from ctxeval.naming import Metrics, resolve  # to become public
+from ctxeval import InvalidArgumentError, Metric, Metrics, NotScoredError, resolve_metrics, score
 from ctxeval_llamaindex.matching import random_ids
 
 REGISTERED = (
@@ -25,7 +24,7 @@ REGISTERED = (
     "ndcg@10",
     "average_precision@10",
 )
-"""What `register_retrieval_metrics` registers by itself."""
+"""What `register` registers by itself."""
 
 
 class ContextRetrievalMetricResult(RetrievalMetricResult):
@@ -116,9 +115,7 @@ def retrieval_metrics(metrics: Metrics = REGISTERED) -> list[BaseRetrievalMetric
     return [_class_of(metric)() for metric in _checked(metrics)]
 
 
-def register_retrieval_metrics(
-    metrics: Metrics = REGISTERED, *, overwrite: bool = False
-) -> list[str]:
+def register(metrics: Metrics = REGISTERED, *, overwrite: bool = False) -> list[str]:
     """Let `RetrieverEvaluator.from_metric_names` find metrics of ctxeval's.
 
     Args:
@@ -148,7 +145,7 @@ def register_retrieval_metrics(
 
 
 def _checked(metrics: Metrics) -> list[Metric]:
-    resolved = resolve(metrics)
+    resolved = resolve_metrics(metrics)
     for metric in resolved:
         if metric.judge.name not in ("id", "text"):
             by = "a model" if metric.judge.calls_model else metric.judge.name

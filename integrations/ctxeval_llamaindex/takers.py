@@ -98,14 +98,14 @@ class Taker:
         """Give the queries that are under way."""
         return list(self._open.values())
 
-    def take(self, query: Query) -> None:
+    def take(self, query: Query, *, abandoned: bool = False) -> None:
         """Hand a query over to the recorder, unless nothing was retrieved in it."""
         stages: Sequence[Stage] = query.stages
         if self._include is not None or not all([stage.documents for stage in stages]):
             stages = [stage for stage in stages if self._wants(stage)]
         for stage in stages:
             if stage.kind != PROMPT:
-                make = partial(self._reader.record, query, stages)
+                make = partial(self._reader.record, query, stages, abandoned=abandoned)
                 self.recorder.submit(query.order, query.id_, make)
                 return
         if not query.stages:

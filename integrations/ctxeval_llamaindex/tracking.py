@@ -7,6 +7,7 @@ LlamaIndex's variable may outlive a workflow's run in its caller's context.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -39,6 +40,9 @@ from ctxeval_llamaindex.takers import Taker
 
 Named = Mapping[str, Any]
 
+MAX_LATE = 1000
+"""How many spans of queries that were given up are remembered until they end."""
+
 _NO_TAGS: Named = MappingProxyType({})
 
 _here: ContextVar[Frame | None] = ContextVar("ctxeval_llamaindex_frame", default=None)
@@ -62,6 +66,7 @@ class Tracker:
         self.endings = Endings()
         self._of_blocks: WeakKeyDictionary[Recorder, Taker] = WeakKeyDictionary()
         self.frames: dict[str, Frame] = {}
+        self._late: deque[Frame] = deque()
 
     def __len__(self) -> int:
         """Count the spans that are remembered."""
@@ -142,10 +147,7 @@ class Tracker:
         query.question = question_of(query.input)
         for taker in takers:
             for old in taker.begin(query):
-                old.takers = [one for one in old.takers if one is not taker]
-                taker.take(old)
-                if not old.takers:
-                    self._forget(old)
+                self._give_up(old, taker)
         return query
 
     def _push(self, frame: Frame) -> None:
@@ -183,18 +185,31 @@ class Tracker:
 
     def _forget(self, query: Query) -> None:
         for frame in query.frames:
-            self.frames.pop(frame.id_, None)
-            frame.open = False
-            frame.query = frame.stage = frame.instance = frame.before = None
+            self._close(frame)
 
-    def give_up(self, taker: Taker) -> None:
+    def _close(self, frame: Frame) -> None:
+        self.frames.pop(frame.id_, None)
+        frame.open = False
+        frame.query = frame.stage = frame.instance = frame.before = None
+
+    def give_up_all(self, taker: Taker) -> None:
         """Hand over what is under way for a taker that takes no more."""
         for query in taker.under_way():
             if taker.end(query):
-                query.takers = [one for one in query.takers if one is not taker]
-                taker.take(query)
-                if not query.takers:
-                    self._forget(query)
+                self._give_up(query, taker)
+
+    def _give_up(self, query: Query, taker: Taker) -> None:
+        query.takers = [one for one in query.takers if one is not taker]
+        taker.take(query, abandoned=True)
+        if query.takers:
+            return
+        for frame in query.frames:
+            if frame.open:  # what it still retrieves is no query of its own
+                frame.kind = IGNORED
+                frame.query = frame.stage = frame.instance = None
+                if len(self._late) == MAX_LATE:
+                    self._close(self._late.popleft())
+                self._late.append(frame)
 
 
 def _open(frame: Frame | None) -> Frame | None:

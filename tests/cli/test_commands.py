@@ -105,6 +105,19 @@ def test_a_key_is_needed_and_comes_from_the_environment(ctxeval, samples):
     assert "OPENAI_API_KEY" in told
 
 
+def test_a_store_is_looked_after(ctxeval, tmp_path):
+    pytest.importorskip("sqlalchemy")
+    from ctxeval import QueryRecord, Store
+
+    with Store(tmp_path / "kept.db") as store:
+        store.put_records([QueryRecord("r1", "q")])
+    stats = json.loads(ctxeval("store", "stats", "kept.db", "--json"))
+    assert stats["tables"]["records"][0] == 1
+    assert "lines written" in ctxeval("store", "export", "all.jsonl", "kept.db")
+    assert '"r1"' in (tmp_path / "all.jsonl").read_text()
+    assert "1 records" in ctxeval("store", "prune", "2999-01-01", "kept.db")
+
+
 @pytest.mark.parametrize("command", ["demo", "score", "show", "worst", "compare", "gate"])
 def test_each_command_has_help_with_an_example(ctxeval, command):
     assert "Example: ctxeval" in " ".join(ctxeval(command, "--help").split())

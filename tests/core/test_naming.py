@@ -24,7 +24,7 @@ from ctxeval import (
     ReciprocalRank,
     Sample,
 )
-from ctxeval.naming import MetricSet, metric_by_name, resolve
+from ctxeval.naming import MetricSet, metric_by_name, resolve_metrics
 from ctxeval.testing import ScriptedLLM
 
 LLM = ScriptedLLM()
@@ -114,12 +114,13 @@ def test_a_name_that_is_none(name: str, message: str) -> None:
 
 
 def names(metrics: Any, llm: Any = None) -> list[str]:
-    return [metric.name for metric in resolve(metrics, llm)]
+    return [metric.name for metric in resolve_metrics(metrics, llm)]
 
 
 def test_one_or_several_as_objects_or_by_name() -> None:
     metric = HitRate(3)
-    assert resolve(metric) == resolve([metric]) == resolve(iter([metric])) == [metric]
+    for given in (metric, [metric], iter([metric])):
+        assert resolve_metrics(given) == [metric]
     assert names("ndcg@3") == ["ndcg@3"]
     assert names(("ndcg@3", metric, "context_recall"), LLM) == [
         "ndcg@3",
@@ -145,7 +146,7 @@ def test_one_or_several_as_objects_or_by_name() -> None:
 )
 def test_what_is_no_metric(metrics: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
-        resolve(metrics)
+        resolve_metrics(metrics)
     assert str(raised.value).startswith("metrics: ")
     assert message in str(raised.value)
 

@@ -179,7 +179,12 @@ def test_a_retrieval_that_timed_out_before_another_leaves_the_answer_complete(ha
 
     by_ainvoke(RunnableLambda(tries), ["q"], {"callbacks": [handler]})
     (record,) = handler.records
-    assert told(record) == ("q", "A", "ok", [("Hanging", "q", []), echoed("q")])
+    assert told(record) == (
+        "q",
+        "A",
+        "ok",
+        [("Hanging", "q", "it never ended"), echoed("q")],
+    )
     assert [one.parent for one in record.retrievals] == [None, None]
     assert [chunk.id for chunk in record.chunks()] == ["d1-q", "d2-q"]
 

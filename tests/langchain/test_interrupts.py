@@ -78,8 +78,9 @@ def test_an_interrupted_question_is_answered_when_it_is_resumed(
     assert asked in ([], [record.id])
 
 
-def test_an_interrupted_question_has_no_answer_yet(handler):
-    app = with_memory(retrieve, asks)()
+@pytest.mark.parametrize("nodes", [[retrieve, asks], [asks_after_retrieving]])
+def test_an_interrupted_question_has_no_answer_yet(handler, nodes):
+    app = with_memory(*nodes)()
     config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
     app.invoke(as_dict("q"), config)
     assert [told(one) for one in handler.records] == [("q", None, "incomplete", [echoed("q")])]

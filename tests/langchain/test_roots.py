@@ -11,7 +11,9 @@ pytest.importorskip("langchain_core")
 import langsmith
 from langchain_core.callbacks import CallbackManager
 from langchain_core.callbacks.manager import trace_as_chain_group
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
 from langsmith.run_helpers import tracing_context
 from small_chains import WAYS, Echo, by_ainvoke, by_invoke, echoed, rag, told
 
@@ -96,6 +98,18 @@ def test_a_group_of_calls(handler):
         rag().invoke("q", {"callbacks": callbacks})
         Echo().invoke("q", {"callbacks": callbacks})
     assert summaries(handler) == [ANSWERED, RETRIEVED]
+
+
+def test_where_langchain_delivers_nothing(handler):
+    """A group without LangSmith's tracing, and a constructor that has no such field."""
+    manager = CallbackManager([handler], [handler])
+    with trace_as_chain_group("group", callback_manager=manager) as group:
+        rag().invoke("q", {"callbacks": group})
+    store = InMemoryVectorStore.from_texts(["t"], DeterministicFakeEmbedding(size=4))
+    store.as_retriever(callbacks=[handler]).invoke("q")
+    assert handler.records == []
+    store.as_retriever().invoke("q", config={"callbacks": [handler]})
+    assert [record.question for record in handler.records] == ["q"]
 
 
 EXAMPLES = [

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import gc
 import os
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("langchain_core")
 
+import small_chains
 from small_chains import Echo, by_ainvoke, by_invoke, echoed, rag, told
 
 from ctxeval import NonLLMContextRecall
@@ -160,3 +163,32 @@ def test_a_forked_child_captures_for_itself(handler):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     by_invoke(rag(), ["parent again"], config)
     assert [record.question for record in handler.records] == ["parent", "parent again"]
+
+
+SCRIPT = """
+import sys
+from small_chains import rag
+from ctxeval import NonLLMContextRecall
+from ctxeval_langchain import CtxEvalCallbackHandler
+
+def notes(one, other):
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{other}\\n")
+    return 0.0
+
+handler = CtxEvalCallbackHandler(
+    metrics=[NonLLMContextRecall(distance_measure=notes, threshold=0.5)],
+    references=[{"user_input": "q", "reference_contexts": ["another text"]}],
+)
+rag().invoke("q", {"callbacks": [handler]})
+"""
+
+
+def test_what_was_captured_last_is_scored_before_the_interpreter_exits(tmp_path):
+    support = Path(small_chains.__file__).parent
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "seen")],
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(support)},
+    )
+    assert sorted((tmp_path / "seen").read_text().split("\n")) == ["", "fact d1-q", "fact d2-q"]

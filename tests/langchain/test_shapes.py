@@ -100,7 +100,7 @@ def in_any_order(question):
 
 
 def after_an_error(question):
-    return [("Broken", question, []), echoed(question)]
+    return [("Broken", question, "ConnectionError: the index is away"), echoed(question)]
 
 
 SHAPES = {

@@ -52,7 +52,9 @@ def run(made, *args, **options):
 @pytest.mark.parametrize("cls", [FunctionAgent, AgentWorkflow])
 class TestAgent:
     def test_asks_an_engine(self, cls):
-        made = agent(("ask", {"input": "what?"}), tools=[tool("ask", "a", "b", keep=("b",))], cls=cls)
+        made = agent(
+            ("ask", {"input": "what?"}), tools=[tool("ask", "a", "b", keep=("b",))], cls=cls
+        )
         with capturing() as handler:
             run(made, QUESTION)
         (record,) = handler.records
@@ -89,7 +91,12 @@ class TestAgent:
         with capturing() as handler:
             run(made, QUESTION)
         (record,) = handler.records
-        assert [one.kind for one in record.retrievals] == ["retrieve", "rerank", "prompt", "retrieve"]
+        assert [one.kind for one in record.retrievals] == [
+            "retrieve",
+            "rerank",
+            "prompt",
+            "retrieve",
+        ]
         assert [chunk.id for chunk in record.chunks()] == ["b", "c"]
         assert record.pooled
 
@@ -144,9 +151,7 @@ def test_a_tool_that_is_a_plain_function():
         """Search."""
         return str(engine("a").query(input))
 
-    made = agent(
-        ("search", {"input": "what?"}), tools=[FunctionTool.from_defaults(search)]
-    )
+    made = agent(("search", {"input": "what?"}), tools=[FunctionTool.from_defaults(search)])
     with capturing() as handler:
         run(made, QUESTION)
     (record,) = handler.records

@@ -14,10 +14,8 @@ from llama_index.core.query_engine import (
     CitationQueryEngine,
     CustomQueryEngine,
     RouterQueryEngine,
-    SubQuestionQueryEngine,
     TransformQueryEngine,
 )
-from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.retrievers import (
     AutoMergingRetriever,
@@ -26,7 +24,17 @@ from llama_index.core.retrievers import (
 )
 from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llamaindex_captures import CORE, Model, capturing, engine, ids, stages, synthesizer, tool
+from llamaindex_captures import (
+    CORE,
+    Model,
+    capturing,
+    engine,
+    ids,
+    stages,
+    sub_questions_about,
+    synthesizer,
+    tool,
+)
 from llamaindex_parts import Fixed, hits, index, node
 
 QUESTION = "Who?"
@@ -35,23 +43,6 @@ QUESTION = "Who?"
 @pytest.fixture(autouse=True)
 def default_model(monkeypatch):
     monkeypatch.setattr(Settings, "_llm", Model())
-
-
-class SubQuestions(BaseQuestionGenerator):
-    def _get_prompts(self):
-        return {}
-
-    def _update_prompts(self, prompts):
-        pass
-
-    def generate(self, tools, query):
-        return [
-            SubQuestion(sub_question=f"{one.name}: {query.query_str}", tool_name=one.name)
-            for one in tools
-        ]
-
-    async def agenerate(self, tools, query):
-        return self.generate(tools, query)
 
 
 class Pick(BaseSelector):
@@ -117,13 +108,7 @@ def router(*picks):
 
 
 def sub_question(**options):
-    return SubQuestionQueryEngine(
-        question_gen=SubQuestions(),
-        response_synthesizer=synthesizer(),
-        query_engine_tools=[tool("t", "a", "b"), tool("u", "b", "c")],
-        verbose=False,
-        **options,
-    )
+    return sub_questions_about(engine("a", "b"), engine("b", "c"), **options)
 
 
 class Shape(NamedTuple):
@@ -271,7 +256,7 @@ def test_what_a_retriever_was_asked():
     by_hand, sub = handler.records
     assert [one.query for one in by_hand.retrievals] == [f"rewritten {QUESTION}"]
     asked = [one.query for one in sub.retrievals if one.kind == "retrieve"]
-    assert asked == [f"t: {QUESTION}", f"u: {QUESTION}"]
+    assert asked == [f"0: {QUESTION}", f"1: {QUESTION}"]
 
 
 def test_sub_questions_at_the_same_time():

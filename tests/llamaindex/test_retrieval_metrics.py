@@ -25,7 +25,7 @@ from ctxeval import (
 from ctxeval_llamaindex.llm import as_llm
 from ctxeval_llamaindex.retrieval_metrics import (
     REGISTERED,
-    register_retrieval_metrics,
+    register,
     retrieval_metrics,
 )
 
@@ -137,8 +137,8 @@ def test_what_has_no_place_here():
 
 def test_registered_by_name(registry):
     theirs = dict(registry)
-    assert register_retrieval_metrics() == list(REGISTERED)
-    assert register_retrieval_metrics() == list(REGISTERED)
+    assert register() == list(REGISTERED)
+    assert register() == list(REGISTERED)
     assert {name: registry[name] for name in theirs} == theirs
     evaluator = RetrieverEvaluator.from_metric_names(
         ["ndcg@10", "hit_rate@10", "mrr"], retriever=Fixed("x", "a")
@@ -151,11 +151,11 @@ def test_registered_by_name(registry):
 def test_names_of_others_are_taken_only_when_asked(registry):
     theirs = registry["ndcg"]
     with pytest.raises(InvalidArgumentError, match=r"ndcg stands for another .* 'ndcg@10'"):
-        register_retrieval_metrics(["ndcg", "mrr"])
+        register(["ndcg", "mrr"])
     assert registry["ndcg"] is theirs
     assert "reciprocal_rank" not in registry
-    assert register_retrieval_metrics(["ndcg"], overwrite=True) == ["ndcg"]
-    assert register_retrieval_metrics(["ndcg"]) == ["ndcg"]
+    assert register(["ndcg"], overwrite=True) == ["ndcg"]
+    assert register(["ndcg"]) == ["ndcg"]
     found = RetrieverEvaluator.from_metric_names(["ndcg"], retriever=Fixed()).evaluate("Q?", ["a"])
     assert found.metric_vals_dict == {"ndcg": 0}
 

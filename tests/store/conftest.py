@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pwd
 import shutil
 import socket
 import subprocess
@@ -37,6 +36,8 @@ def unprivileged() -> dict[str, Any]:
     """PostgreSQL refuses to run as root: give the options for subprocess of someone who is not."""
     if os.getuid() != 0:
         return {}
+    import pwd
+
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
     user = known.get("postgres") or known["nobody"]
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

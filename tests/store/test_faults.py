@@ -99,7 +99,7 @@ def test_no_permission(tmp_path: Path, record) -> None:
             for path in (folder / "store.db", folder / "new.db"):
                 with (
                     Store(path) as store,
-                    pytest.raises(StoreError, match="writable|may not be written") as raised,
+                    pytest.raises(StoreError, match=r"writable|may not be written") as raised,
                 ):
                     store.put_records([record()])
                 assert str(path) in str(raised.value)

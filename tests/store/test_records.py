@@ -285,13 +285,13 @@ def test_what_another_process_removed_is_written_again(url: str, record) -> None
 
 
 def test_what_is_remembered_is_bounded(store: Store, record, monkeypatch) -> None:
-    monkeypatch.setattr("ctxeval.store.texts.MAX_CHARACTERS", 200)
+    monkeypatch.setattr("ctxeval.store.texts.MAX_BYTES", 2000)
     records = [
         record(f"question {n}", f"text {n}, and more of it", started=NOON) for n in range(20)
     ]
     for one in records:
         store.put_records([one])
-        assert store._texts._characters <= 200
+        assert store._texts._bytes <= 2000
     store.put_records(records)
     assert sorted(one.id for one in store.records()) == sorted(one.id for one in records)
 

@@ -52,7 +52,7 @@ def rows_of(count: int, text: str = "x" * 3000) -> Iterator[dict[str, Any]]:
 
 
 def test_memory_does_not_grow_with_the_rows(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("ctxeval.store.texts.MAX_CHARACTERS", 1_000_000)
+    monkeypatch.setattr("ctxeval.store.texts.MAX_BYTES", 1_000_000)
     count, size = 6000, 3000
     tracemalloc.start()
     store.put_run("long", {}, rows_of(count))

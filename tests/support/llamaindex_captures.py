@@ -1,4 +1,4 @@
-"""LlamaIndex applications in small, whose answers tell what they were asked, and what is captured."""
+"""LlamaIndex applications in small, whose answers tell what they were asked."""
 
 import re
 from contextlib import contextmanager
@@ -11,7 +11,8 @@ pytest.importorskip("llama_index.core")
 
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import RetrieverQueryEngine, SubQuestionQueryEngine
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import QueryEngineTool
 from llamaindex_parts import Fixed
@@ -20,7 +21,7 @@ CORE = tuple(int(part) for part in version("llama-index-core").split(".")[:3])
 
 
 class Model(CustomLLM):
-    """Answers "answer to <question>", in pieces if it streams; condenses to "condensed <question>"."""
+    """Answers "answer to <question>"; condenses a question to "condensed <question>"."""
 
     fails_after: int = -1
 
@@ -46,7 +47,9 @@ class Model(CustomLLM):
 def reply_to(prompt: str) -> str:
     asked = re.findall(r"(?:Query|user|Follow Up Input|Input): (.*)", prompt)
     if "tandalone" in prompt:
-        found = re.findall(r"(?:Follow Up Message:|Follow Up Input:|<Follow Up Message>)\s*(.*)", prompt)
+        found = re.findall(
+            r"(?:Follow Up Message:|Follow Up Input:|<Follow Up Message>)\s*(.*)", prompt
+        )
         return f"condensed {found[-1].strip()}" if found else "condensed"
     return f"answer to {asked[-1].strip()}" if asked else "answer"
 
@@ -61,7 +64,9 @@ class Keep(BaseNodePostprocessor):
         return [by_id[id] for id in self.ids if id in by_id]
 
 
-def engine(*nodes: Any, keep: tuple[str, ...] | None = None, **options: Any) -> RetrieverQueryEngine:
+def engine(
+    *nodes: Any, keep: tuple[str, ...] | None = None, **options: Any
+) -> RetrieverQueryEngine:
     given = nodes[0] if nodes and not isinstance(nodes[0], str) else Fixed(*(nodes or ("a", "b")))
     after = [] if keep is None else [Keep(ids=keep)]
     return RetrieverQueryEngine.from_args(
@@ -77,9 +82,39 @@ def tool(name: str, *nodes: Any, **options: Any) -> QueryEngineTool:
     return QueryEngineTool.from_defaults(engine(*nodes, **options), name=name, description=name)
 
 
+class SubQuestions(BaseQuestionGenerator):
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+    def generate(self, tools, query):
+        return [
+            SubQuestion(sub_question=f"{one.name}: {query.query_str}", tool_name=one.name)
+            for one in tools
+        ]
+
+    async def agenerate(self, tools, query):
+        return self.generate(tools, query)
+
+
+def sub_questions_about(*engines: Any, **options: Any) -> SubQuestionQueryEngine:
+    """Ask each engine "<its number>: <the question>", and put the answers together."""
+    named = enumerate(engines)
+    return SubQuestionQueryEngine(
+        question_gen=SubQuestions(),
+        response_synthesizer=synthesizer(),
+        query_engine_tools=[
+            QueryEngineTool.from_defaults(one, name=str(n), description=str(n)) for n, one in named
+        ],
+        **{"verbose": False, "use_async": False, **options},
+    )
+
+
 @contextmanager
 def capturing(*args: Any, **options: Any) -> Any:
-    """Capture every query by a handler whose hooks must not fail, and must forget all at the end."""
+    """Capture by a handler whose hooks must not fail, and must forget all at the end."""
     from ctxeval_llamaindex.handler import CtxEvalEventHandler
     from ctxeval_llamaindex.hooks import tracker
 

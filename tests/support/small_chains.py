@@ -146,8 +146,11 @@ WAYS = [by_invoke, by_batch, by_stream, by_ainvoke, by_abatch, by_astream, by_ev
 
 
 def told(record):
-    """Sum a record up: question, answer, status, and each stage's name, query and ids."""
-    stages = [(one.name, one.query, [c.id for c in one.chunks]) for one in record.retrievals]
+    """Sum a record up: question, answer, status, and each stage's name, query, and ids or error."""
+    stages = [
+        (one.name, one.query, one.error or [chunk.id for chunk in one.chunks])
+        for one in record.retrievals
+    ]
     return record.question, record.answer, record.status, stages
 
 
