@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ctxeval.evaluation.evaluate import aevaluate, evaluate
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.evaluation.gate import GateFailure, gate
+    from ctxeval.evaluation.rows import Row
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
@@ -80,6 +81,7 @@ _LAZY = {
     "Evaluation": "ctxeval.evaluation.evaluation",
     "GateFailure": "ctxeval.evaluation.gate",
     "gate": "ctxeval.evaluation.gate",
+    "Row": "ctxeval.evaluation.rows",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
     "LLM": "ctxeval.llm.protocol",
@@ -139,6 +141,7 @@ __all__ = [
     "Recorder",
     "References",
     "Retrieval",
+    "Row",
     "Sample",
     "Span",
     "SpanIoU",

@@ -35,6 +35,13 @@ class Change(NamedTuple):
     note: str = ""
 
     @property
+    def p_shown(self) -> str:
+        """The adjusted p-value as it is written, never as 0."""
+        if self.p_adjusted is None:
+            return "–"
+        return f"{self.p_adjusted:.3f}" if self.p_adjusted >= 0.001 else "<0.001"
+
+    @property
     def verdict(self) -> str:
         """Say "better", "worse" or "no significant change", at the 5 % level."""
         if self.difference is None or self.p_adjusted is None or self.p_adjusted >= 0.05:
@@ -69,7 +76,7 @@ class Comparison:
             mean = one.difference.interval.mean
             lines.append(
                 f"{one.metric:42} {one.baseline:7.3f} {one.candidate:7.3f} {mean:+8.3f} "
-                f"{one.p_adjusted:6.3f}  {one.pairs} ({one.dropped} dropped)  {one.verdict}"
+                f"{one.p_shown:>6}  {one.pairs} ({one.dropped} dropped)  {one.verdict}"
                 + (f"  [{one.note}]" if one.note else "")
             )
         return "\n".join(lines)

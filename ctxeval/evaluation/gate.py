@@ -135,7 +135,7 @@ def _drops(
             checks.append(Check(change.metric, what, "no sample has a value in both", False))
             continue
         mean = change.difference.interval.mean
-        found = f"{mean:+.3f} (p={change.p_adjusted:.3f}, {change.pairs} pairs)"
+        found = f"{mean:+.3f} (p {change.p_shown}, {change.pairs} pairs)"
         shut = change.verdict == "worse" and -mean > allowed
         checks.append(Check(change.metric, what, found, not shut))
     return checks

@@ -47,13 +47,6 @@ def ends(interval: Interval | None) -> str:
     return f"{interval.low:.3f}–{interval.high:.3f}"
 
 
-def p_value(p: float | None) -> str:
-    """Write a p-value, never as 0."""
-    if p is None:
-        return "–"
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print each metric's mean, interval and coverage, and why values are missing."""
     console.print(f"[bold]{len(evaluation)} samples[/bold]")
@@ -111,7 +104,7 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
             f"{one.candidate:.3f}",
             f"{one.difference.interval.mean:+.3f}",
             ends(one.difference.interval),
-            p_value(one.p_adjusted),
+            one.p_shown,
             str(one.pairs),
             one.note or one.verdict,
         )

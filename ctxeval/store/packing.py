@@ -219,8 +219,6 @@ def _moment(moment: datetime | None) -> int | str | None:
 
 
 def _unpack_moment(packed: int | str | None) -> datetime | None:
-    if packed is None:
-        return None
-    return (
-        EPOCH + packed * MICROSECOND if isinstance(packed, int) else datetime.fromisoformat(packed)
-    )
+    if isinstance(packed, int):
+        return EPOCH + packed * MICROSECOND
+    return None if packed is None else datetime.fromisoformat(packed)

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, tuple_
+from sqlalchemy import Connection, select, tuple_
 
 from ctxeval.record.query import QueryRecord
 from ctxeval.store import rows as kept
@@ -59,7 +59,7 @@ def read(
     if question is not None:
         wanted = wanted.where(RECORDS.c.question == question)
 
-    def page(last: Any) -> Select[Any]:
+    def page(last: Any) -> Any:
         return wanted if last is None else wanted.where(place > (last.time, last.seq))
 
     size = kept.PAGE if limit is None else max(1, min(kept.PAGE, limit))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection
 
 from ctxeval.store.database import Database
 from ctxeval.store.plain import Strings
@@ -44,7 +44,7 @@ def write(
 
     def work(connection: Connection) -> New:
         new = texts.give(connection, [row[0] for row in packed], tags)
-        if any(new.tags.get(text, tag) != tag for text, tag in tags.items()):
+        if new.tags and any(new.tags.get(text, tag) != tag for text, tag in tags.items()):
             # Others had other chunks with these texts.
             tags.correct(new.tags)
             packed[:] = [pack(item, tags) for item in items]
@@ -60,7 +60,7 @@ def write(
 
 
 def pages(
-    database: Database, page: Callable[[Any], Select[Any]], size: int = PAGE
+    database: Database, page: Callable[[Any], Any], size: int = PAGE
 ) -> Iterator[tuple[Any, list[tuple[str, str]]]]:
     """Read rows page by page, so that neither memory nor a transaction grows with them.
 
@@ -76,7 +76,7 @@ def pages(
     while True:
         statement = page(last).limit(size)
 
-        def read(connection: Connection, statement: Select[Any] = statement) -> Any:
+        def read(connection: Connection, statement: Any = statement) -> Any:
             rows = connection.execute(statement).all()
             return rows, load(connection, (row.refs for row in rows))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
 from ctxeval.errors import StoreError, near, short
 from ctxeval.store import rows as kept
@@ -42,7 +42,7 @@ class Run:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Go through its rows, in the order in which they were put, as plain data."""
 
-        def page(last: Any) -> Select[Any]:
+        def page(last: Any) -> Any:
             after = 0 if last is None else last.seq
             of_run = select(ROWS.c.seq, ROWS.c.refs, ROWS.c.data).where(ROWS.c.run == self._seq)
             return of_run.where(ROWS.c.seq > after).order_by(ROWS.c.seq)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from ctxeval.store.database import Database
 from ctxeval.store.statements import AT_ONCE, parts
 from ctxeval.store.tables import RECORDS, ROWS, STATE, TEXTS, read_refs
 
-_Read = Callable[[Select[Any]], Sequence[Row[Any]]]
+_Read = Callable[[Any], Sequence[Any]]
 
 
 def sweep(database: Database) -> int:
@@ -25,7 +25,7 @@ def sweep(database: Database) -> int:
         How many were removed.
     """
 
-    def read(statement: Select[Any]) -> Sequence[Row[Any]]:
+    def read(statement: Any) -> Sequence[Any]:
         return database.read(lambda connection: connection.execute(statement).all())
 
     last_text, last_rows = database.write(_begin)
@@ -61,13 +61,13 @@ def _mark(read: _Read, table: Table, last: int, until: int | None, used: bytearr
     """Mark the texts that the rows of a table use, after one row and up to another."""
     while page := read(_page(table.c.seq, last, until, table.c.refs)):
         last = page[-1][0]
-        for _, refs in page:
-            for number in read_refs(refs):
+        for row in page:
+            for number in read_refs(row.refs):
                 if number < len(used):
                     used[number] = 1
 
 
-def _page(number: Any, last: int, until: int | None, *columns: Any) -> Select[Any]:
+def _page(number: Any, last: int, until: int | None, *columns: Any) -> Any:
     wanted = select(number, *columns).where(number > last).order_by(number).limit(10 * AT_ONCE)
     return wanted if until is None else wanted.where(number <= until)
 

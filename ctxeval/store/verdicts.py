@@ -67,11 +67,10 @@ class VerdictPacker:
         ]
 
     def _pack_all(self, all_of: Sequence[Verdict]) -> list[Any]:
-        strings = self._strings
         return [
             "".join([_MARKS[one.value] for one in all_of]),
             self._texts(tuple([one.text for one in all_of])),
-            [strings[one.reason] for one in all_of] if any(v.reason for v in all_of) else 0,
+            self._reasons([one.reason for one in all_of]),
             [one.matched for one in all_of] if any(v.matched for v in all_of) else 0,
             [v.similarity for v in all_of] if any(v.similarity is not None for v in all_of) else 0,
             [one.grade for one in all_of] if any(v.grade for v in all_of) else 0,
@@ -79,6 +78,12 @@ class VerdictPacker:
             if any(v.votes for v in all_of)
             else 0,
         ]
+
+    def _reasons(self, reasons: list[str]) -> list[str | int] | int:
+        """A model's own words hardly come again, so only what is said twice is put aside."""
+        if not any(reasons):
+            return 0
+        return [self._strings[one] if one and reasons.count(one) > 1 else one for one in reasons]
 
     def _texts(self, texts: tuple[str, ...]) -> tuple[int, int] | list[list[int]]:
         known = self._columns.get(texts)
@@ -93,7 +98,7 @@ class VerdictUnpacker:
         retrievals: The record's stages.
     """
 
-    def __init__(self, strings: Sequence[str], retrievals: Sequence[Retrieval]) -> None:
+    def __init__(self, strings: list[str], retrievals: Sequence[Retrieval]) -> None:
         """See the class."""
         self._strings = strings
         self._retrievals = retrievals
@@ -121,7 +126,7 @@ class VerdictUnpacker:
             Verdict(
                 value=_VALUES[mark],
                 text=text,
-                reason=self._strings[reasons[n]] if reasons else "",
+                reason=self._reason(reasons[n]) if reasons else "",
                 matched=tuple(matched[n]) if matched else (),
                 similarity=similarities[n] if similarities else None,
                 grade=grades[n] if grades else 0,
@@ -129,6 +134,9 @@ class VerdictUnpacker:
             )
             for n, (mark, text) in enumerate(zip(marks, self._texts(texts), strict=True))
         ]
+
+    def _reason(self, packed: str | int) -> str:
+        return packed if isinstance(packed, str) else self._strings[packed]
 
     def _texts(self, packed: list[Any]) -> list[str]:
         if len(packed) == 1:

@@ -50,6 +50,9 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         inline: Run the hooks in the chain's own thread? That is quicker by far in
             asynchronous code; but as long as langchain-core has its issue 39633,
             handlers that are not inline miss `on_llm_start` of completion models there.
+            If not: an answer whose stream the reader left early may look complete, and in
+            asynchronous code a retriever that calls another without its run manager is not
+            seen to be around it.
         max_open: How many queries may be under way; the oldest are given up.
         open_seconds: How long a query may take before it is given up.
         **options: Those of `Recorder`: `metrics`, `references`, `llm`, `id_key`, …

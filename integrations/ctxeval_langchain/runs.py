@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from types import FrameType
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables.config import var_child_runnable_config
-
+from ctxeval_langchain.nesting import called_from, enter
 from ctxeval_langchain.queries import Query, RetrieverRun
 
 logger = logging.getLogger("ctxeval")
 
 MAX_LATE = 10_000
 """How many runs are remembered that were still open when their query was over."""
-
-# The retrievals that the code which runs now may be inside of, outermost first. Ids only, so
-# that a context which lives on keeps nothing alive.
-_retrievals: ContextVar[tuple[int, ...]] = ContextVar("ctxeval_retrievals", default=())
 
 
 class OpenQueries:
@@ -84,19 +75,12 @@ class OpenQueries:
             if known is not None:  # the handler was given twice
                 self._check_reuse(known, new, input)
                 return given_up
-            query = self._query_of.get(parent)
-            if query is None:
-                if parent in self._late:  # its query is over already
-                    self._note_late((new,))
-                    return given_up
-                parent, query = self._called_from()
-            unit = query is None or self._is_unit(query, metadata, name, retrieves)
-            if unit and query is not None:
-                nearest, inner = self._called_from()
-                if inner is not None and not self._is_unit(inner, metadata, name, retrieves):
-                    parent, query, unit = nearest, inner, False
-            if unit or query is None or parent is None:
-                one_of_many = query is not None and query.spread
+            if parent in self._late:  # its query is over already
+                self._note_late((new,))
+                return given_up
+            parent, query = self._owner(parent, metadata, name, retrieves)
+            if query is None or parent is None:
+                one_of_many = query is not None
                 query = Query(new, name, input, metadata or {}, not retrieves, one_of_many)
                 self._roots[new] = self._query_of[new] = query
                 if query.started >= self._next_expiry or len(self._roots) > self._max_open:
@@ -106,11 +90,7 @@ class OpenQueries:
                 query.open.add(new)
                 self._query_of[new] = query
             if retrieves:
-                around, place = None, _place()
-                inside = [one for one in _retrievals.get() if _is_open(one, query)]
-                if inside and inside[-1] not in query.ancestors(new):
-                    around = next((o for o in reversed(inside) if _runs(o, query, place)), None)
-                _retrievals.set((*inside, new))
+                around, place = enter(new, query)
                 query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
         return given_up
 
@@ -123,6 +103,29 @@ class OpenQueries:
                 UUID(int=new),
             )
 
+    def _owner(
+        self,
+        parent: int | None,
+        metadata: Mapping[str, Any] | None,
+        name: str | None,
+        retrieves: bool,
+    ) -> tuple[int | None, Query | None]:
+        """Find the run that a new one is part of, and its query.
+
+        Returns:
+            Without a run, the new one is a query of its own: of a `.map()`, where that is
+            named, or by itself.
+        """
+        query = self._query_of.get(parent)
+        if query is None:
+            parent, query = called_from(self._query_of)
+        if query is None or not self._is_unit(query, metadata, name, retrieves):
+            return parent, query
+        nearest, inner = called_from(self._query_of)
+        if inner is not None and not self._is_unit(inner, metadata, name, retrieves):
+            return nearest, inner
+        return None, query if query.spread else None
+
     def _is_unit(
         self, query: Query, metadata: Mapping[str, Any] | None, name: str | None, retrieves: bool
     ) -> bool:
@@ -133,26 +136,6 @@ class OpenQueries:
             return True
         own_id = metadata.get("ctxeval_id") if metadata else None
         return own_id is not None and not retrieves and own_id != query.metadata.get("ctxeval_id")
-
-    def _called_from(self) -> tuple[int | None, Query | None]:
-        """Find the run that the code which runs now is part of, where no start tells it.
-
-        A retriever may call another without passing its run manager on. Fallbacks hand
-        the caller's configuration to what they try, and a call may be given callbacks of
-        its own, or be in a function that LangSmith traces: LangChain's own context still
-        knows the run around it.
-        """
-        for one in reversed(_retrievals.get()):
-            query = self._query_of.get(one)
-            if query is not None and _is_open(one, query) and _runs(one, query, _place()):
-                return one, query
-        config = var_child_runnable_config.get()
-        around = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
-        if around is not None:
-            query = self._query_of.get(around.int)
-            if query is not None and around.int in query.open:
-                return around.int, query
-        return None, None
 
     def _expired(self, now: float) -> list[Query]:
         expired = []
@@ -255,33 +238,3 @@ class OpenQueries:
         """Give every open query up."""
         with self._lock:
             return [self._close(query) for query in list(self._roots.values())]
-
-
-def _is_open(run_id: int, query: Query) -> bool:
-    run = query.retrievals.get(run_id)
-    return run is not None and run.seconds is None
-
-
-def _place() -> int:
-    """Name the task, or else the thread, that runs now."""
-    loop = asyncio._get_running_loop()
-    return threading.get_ident() if loop is None else id(asyncio.current_task(loop))
-
-
-def _runs(run_id: int, query: Query, place: int) -> bool:
-    """Does the code that runs now run inside of this open retrieval?
-
-    It may have been cancelled, which nothing tells, and its task may be doing something
-    else by now: then it isn't on the stack any more. Other tasks and threads have their
-    context from the retrieval's.
-    """
-    if query.retrievals[run_id].place != place:
-        return True
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if "run_manager" in frame.f_code.co_varnames:
-            told = getattr(frame.f_locals.get("run_manager"), "run_id", None)
-            if told is not None and told.int == run_id:
-                return True
-        frame = frame.f_back
-    return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ctxeval import MetricResult, MissingExtraError, Sample, Usage
+from ctxeval import Evaluation, MetricResult, MissingExtraError, Row, Sample, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,10 @@ class DatasetResult:
             if result.usage is not None
         }
         return sum(shared.values(), Usage())
+
+    def evaluation(self) -> Evaluation:
+        """Give the same as an `Evaluation`: for intervals, comparisons and gates."""
+        return Evaluation(Row(row.id, row.sample, row.results) for row in self.rows)
 
     def to_pandas(self) -> Any:
         """Make a DataFrame with a row per query.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from functools import partial
 from typing import Any
 from weakref import ref
 
+from ctxeval import QueryStatus
 from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.queries import Outcome, Query
 from ctxeval_llamaindex.reading import answer_of
 from ctxeval_llamaindex.spans import RETRIEVE, RUN
 from ctxeval_llamaindex.streams import watch
-
-logger = logging.getLogger("ctxeval")
-
 
 _RETRIEVED = Outcome("ok")
 
@@ -98,16 +95,16 @@ class Endings:
             self._settle(chat.query, *chat.ended)
 
     def _settle(self, query: Query, text: str, error: BaseException | None) -> None:
-        try:
+        """Note an answer that was read. Never raises: the application is reading it."""
+        status: QueryStatus = "ok"
+        if error is not None:
             closed = isinstance(error, GeneratorExit)
-            status = "ok" if error is None else "incomplete" if closed else Failure.of(error).status
-            query.ended = time.time()
-            query.outcome = Outcome(status, text or None)
-            if query.pid == os.getpid():
-                for taker in query.takers:
-                    taker.take(query)
-        except Exception:  # the application is reading its answer
-            logger.warning("ctxeval: an answer could not be noted", exc_info=True)
+            status = "incomplete" if closed else Failure.of(error).status
+        query.ended = time.time()
+        query.outcome = Outcome(status, text or None)
+        if query.pid == os.getpid():
+            for taker in query.takers:
+                taker.take(query)
 
 
 def _outcome(query: Query, result: Any) -> Outcome:

@@ -144,12 +144,14 @@ def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> 
 
 
 def end_stage(stage: Stage, result: Any, whole: bool) -> None:
-    """Note what a stage gave."""
+    """Note what a stage gave; if that can't be read, the stage says so too."""
     stage.seconds = time.perf_counter() - stage.started
     if stage.frame.failed is not None:
         stage.error = stage.frame.failed.text
     elif stage.kind != PROMPT:
         if isinstance(result, (list, tuple)):
+            stage.error = "what it returned could not be read"
             stage.fields = snapshot(result, whole=whole)
+            stage.error = ""
         else:
             stage.error = f"it returned {type(result).__name__}: let it return a list of nodes"

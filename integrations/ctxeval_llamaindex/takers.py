@@ -99,7 +99,13 @@ class Taker:
         return list(self._open.values())
 
     def take(self, query: Query, *, abandoned: bool = False) -> None:
-        """Hand a query over to the recorder, unless nothing was retrieved in it."""
+        """Hand a query over to the recorder, unless nothing was retrieved in it. Never raises."""
+        try:
+            self._take(query, abandoned)
+        except Exception as error:
+            self.count(error)
+
+    def _take(self, query: Query, abandoned: bool) -> None:
         stages: Sequence[Stage] = query.stages
         if self._include is not None or not all([stage.documents for stage in stages]):
             stages = [stage for stage in stages if self._wants(stage)]

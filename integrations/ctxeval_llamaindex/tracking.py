@@ -123,9 +123,10 @@ class Tracker:
         frame = Frame(id_, kind, query, around, here)
         frame.instance = instance
         frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
+        self._push(frame)
         if kind in STAGES:
             frame.stage = begin_stage(frame, arguments, purpose == DOCUMENTS)
-        self._push(frame)
+            query.stages.append(frame.stage)
 
     def see(self, event: Any) -> None:
         """Note a retrieval that was told by its end's event; most are by their spans."""
@@ -153,8 +154,6 @@ class Tracker:
     def _push(self, frame: Frame) -> None:
         if frame.query is not None:
             frame.query.frames.append(frame)
-            if frame.stage is not None:
-                frame.query.stages.append(frame.stage)
         self.frames[frame.id_] = frame
         _here.set(frame)
 
@@ -176,12 +175,14 @@ class Tracker:
             frame.failed = failure = Failure.of(error)
             if frame.kind == STEP and not failure.is_control_flow:
                 query.step_failed = failure
-        if stage is not None:
-            end_stage(stage, result, query.whole)
-        if frame is query.frames[0]:
-            query.failed = frame.failed
-            self._forget(query)
-            self.endings.of_root(query, result)
+        try:
+            if stage is not None:
+                end_stage(stage, result, query.whole)
+        finally:
+            if frame is query.frames[0]:
+                query.failed = frame.failed
+                self._forget(query)
+                self.endings.of_root(query, result)
 
     def _forget(self, query: Query) -> None:
         for frame in query.frames:

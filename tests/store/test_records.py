@@ -73,7 +73,7 @@ VERDICTS = st.builds(
 UNIT = st.floats(0, 1)
 RESULTS = st.builds(
     MetricResult,
-    st.none() | UNIT | st.just(1),
+    st.none() | UNIT,
     st.sampled_from(["scored", "undefined", "failed", "skipped"]),
     FEW_TEXTS,
     st.none() | VERDICTS,
