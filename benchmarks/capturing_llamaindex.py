@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from benchmarks.measuring import report
 from ctxeval_llamaindex.handler import CtxEvalEventHandler
 
-CALLS, ROUNDS = 1000, 9
+CALLS, ROUNDS = 250, 25
 NODES = [
     NodeWithScore(
         node=TextNode(

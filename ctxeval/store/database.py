@@ -103,8 +103,7 @@ class Database:
                 # 0600: questions and texts are nobody else's business. SQLite gives its
                 # further files the same mode.
                 os.close(os.open(self.place.path, os.O_CREAT | os.O_RDWR, 0o600))
-            # Of a new file: records take more than a page of the usual 4 KB can share out.
-            self._outside("PRAGMA page_size=8192", "PRAGMA journal_mode=WAL")
+            self._outside("PRAGMA journal_mode=WAL")
         version = self._once(schema.version_of, write=False)
         if not schema.check(version, self.place.shown):
             self._once(lambda c: schema.bring_up_to_date(c, self.place.shown), write=True)

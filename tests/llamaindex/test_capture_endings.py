@@ -223,8 +223,9 @@ class TestFailure:
 
     def test_of_a_part_only(self):
         """A sub-question that fails is left out by the engine, and by its record."""
+        broken = Fixed(by_question={f"1: {QUESTION}": ValueError("not this one")})
         with capturing() as handler:
-            sub_questions_about(engine("a"), engine(Breaks()), engine("b")).query(QUESTION)
+            sub_questions_about(engine("a"), engine(broken), engine("b")).query(QUESTION)
         (record,) = handler.records
         assert record.status == "ok"
         assert [ids(one) for one in record.retrievals] == [["a"], ["a"], ["b"], ["b"]]
