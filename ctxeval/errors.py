@@ -66,7 +66,15 @@ class StoreError(CtxEvalError):
 
 
 class JudgeError(CtxEvalError):
-    """The language model gave no reply, after the stated number of tries."""
+    """The language model gave no reply, after the stated number of tries.
+
+    Attributes:
+        attempts: How often it was asked in vain.
+        usage: What was spent on the judging before, where known.
+    """
+
+    attempts: int = 1
+    usage: object = None
 
 
 class AuthenticationError(JudgeError):
@@ -79,6 +87,15 @@ class QuotaError(JudgeError):
 
 class ContextOverflowError(JudgeError):
     """The prompt does not fit the model's context window."""
+
+
+def describe(error: BaseException) -> str:
+    """Write an error into a reason: ours as it is, another with its name; never raises."""
+    try:
+        said = str(error)
+    except Exception:
+        said = "(it can't be written)"
+    return said if isinstance(error, CtxEvalError) else f"{type(error).__name__}: {said}"
 
 
 def near(word: object, known: Iterable[str]) -> str:

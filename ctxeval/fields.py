@@ -51,7 +51,7 @@ def as_id(value: object) -> str:
         text = str(value) if whole is None else str(whole)
     if not text:
         raise ValueError("'' is no id: leave it out if it is not known")
-    if isinstance(value, (list, tuple, set, frozenset, dict)):
+    if isinstance(value, (list, tuple, set, frozenset, dict)) or getattr(value, "ndim", 0) > 0:
         raise ValueError(f"{short(value)} is a {kind.__name__}, no id: the list is nested, perhaps")
     if hex(id(value))[2:] in text.lower():
         raise ValueError(f"{short(value)} is no id: its str() is different in every run")
@@ -80,7 +80,9 @@ def listed(value: object, what: str) -> Iterable[Any]:
     """
     if isinstance(value, str):
         raise ValueError(f"{short(value)} is one string: put it into a list of {what}")
-    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+    if isinstance(value, (bytes, bytearray, Mapping)) or hasattr(value, "columns"):
+        raise ValueError(f"{short(value)} is a {type(value).__name__}: give a list of {what}")
+    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
         raise ValueError(f"{short(value)} is a {type(value).__name__}: give a list of {what}")
     return value
 
@@ -98,6 +100,23 @@ def _ids(value: object) -> object:
         except ValueError as error:
             raise ValueError(f"[{index}]", str(error)) from None
     return tuple(ids)
+
+
+def _ranked(value: object) -> object:
+    """Refuse what has no order where the order is the rank."""
+    if isinstance(value, (set, frozenset)):
+        raise ValueError(
+            f"{short(value)} is a set, whose order means nothing: give a list, best first"
+        )
+    return value
+
+
+def _ranked_ids(value: object) -> object:
+    return _ids(_ranked(value))
+
+
+def _ranked_texts(value: object) -> object:
+    return _texts(_ranked(value))
 
 
 def _graded_ids(value: object) -> object:
@@ -158,7 +177,8 @@ def _sample_id(value: object) -> object:
 
 Text = Annotated[str | None, BeforeValidator(_text)]
 Texts = Annotated[tuple[str, ...] | None, BeforeValidator(_texts)]
-Ids = Annotated[tuple[str, ...] | None, BeforeValidator(_ids)]
+RankedTexts = Annotated[tuple[str, ...] | None, BeforeValidator(_ranked_texts)]
+RankedIds = Annotated[tuple[str, ...] | None, BeforeValidator(_ranked_ids)]
 GradedIds = Annotated[dict[str, int] | tuple[str, ...] | None, BeforeValidator(_graded_ids)]
 Claims = Annotated[tuple[str, ...] | None, BeforeValidator(_claims)]
 SampleId = Annotated[str | None, BeforeValidator(_sample_id)]

@@ -145,6 +145,10 @@ class Metric:
             None if verdicts is None else verdicts.usage,
         )
 
+    def seen(self, sample: Sample) -> Sample:
+        """Give what the judge gets to see of a sample: all of it, but for a metric's own cut."""
+        return sample
+
     def score(
         self, sample: Sample | Mapping[str, Any] | None = None, /, **fields: Any
     ) -> MetricResult:
@@ -160,7 +164,7 @@ class Metric:
         sample = self._complete(Sample.of(sample, **fields))
         if (result := self.before_judging(sample)) is not None:
             return result
-        return self.after_judging(self.judge.judge(sample, **self._question()))
+        return self.after_judging(self.judge.judge(self.seen(sample), **self._question()))
 
     async def ascore(
         self, sample: Sample | Mapping[str, Any] | None = None, /, **fields: Any
@@ -169,7 +173,7 @@ class Metric:
         sample = self._complete(Sample.of(sample, **fields))
         if (result := self.before_judging(sample)) is not None:
             return result
-        return self.after_judging(await self.judge.ajudge(sample, **self._question()))
+        return self.after_judging(await self.judge.ajudge(self.seen(sample), **self._question()))
 
     def batch_score(self, samples: Iterable[Sample | Mapping[str, Any]]) -> list[MetricResult]:
         """Score many samples; none costs another.

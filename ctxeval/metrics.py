@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
 from ctxeval.errors import InvalidArgumentError, short
@@ -356,9 +357,19 @@ class RecallAtK(RankMetric):
         """Take k, at least 1."""
         super().__init__(_required_k(k, "RecallAtK"), judge=judge)
 
+    def seen(self, sample: Sample) -> Sample:
+        """Let a model see the first k alone: it names one way to support a claim, not all."""
+        if not self.judge.calls_model or self.k is None:
+            return sample
+        cut = {
+            name: None if (values := getattr(sample, name)) is None else values[: self.k]
+            for name in ("retrieved_contexts", "retrieved_context_ids", "retrieved_spans")
+        }
+        return sample.model_copy(update=cut)
+
     def answers(self, verdicts: Verdicts) -> Answers:
         """Read which units the first k chunks cover."""
-        return verdicts.covered(self.k)
+        return verdicts.covered() if self.judge.calls_model else verdicts.covered(self.k)
 
     def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
         """Apply `recall`."""
@@ -430,9 +441,9 @@ class AveragePrecision(RankMetric):
 def _checked_k(k: object) -> int | None:
     if k is None:
         return None
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise InvalidArgumentError(f"k: {short(k)} is no number of ranks: give an integer >= 1")
-    return k
+    return int(k)
 
 
 def _required_k(k: object, metric: str) -> int:

@@ -14,8 +14,9 @@ from ctxeval.errors import InvalidSampleError, short
 from ctxeval.fields import (
     Claims,
     GradedIds,
-    Ids,
     Metadata,
+    RankedIds,
+    RankedTexts,
     SampleId,
     Text,
     Texts,
@@ -123,8 +124,8 @@ class Sample(BaseModel):
 
     id: SampleId = None
     user_input: Text = None
-    retrieved_contexts: Texts = None
-    retrieved_context_ids: Ids = None
+    retrieved_contexts: RankedTexts = None
+    retrieved_context_ids: RankedIds = None
     retrieved_spans: Spans = None
     response: Text = None
     reference: Text = None

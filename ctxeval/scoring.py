@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ctxeval.errors import CtxEvalError, InvalidSampleError, JudgeError, short
+from ctxeval.errors import CtxEvalError, InvalidSampleError, MissingFieldError, describe, short
 from ctxeval.llm.loop import arun, run, submit
 from ctxeval.metric import Metric
 from ctxeval.naming import Metrics, MetricSet
@@ -49,13 +50,15 @@ def score(
     Raises:
         InvalidSampleError: It is no sample.
         InvalidArgumentError: A metric is unknown.
+        MissingFieldError: With "auto": it has the fields for no metric.
 
     Examples:
         >>> results = score({"retrieved_context_ids": ["a", "b"], "reference_context_ids": ["b"]})
         >>> results["reciprocal_rank"].value
         0.5
     """
-    return score_all([sample], MetricSet(metrics, llm))[0]
+    checked = Sample.of(sample)
+    return _some(score_all([checked], MetricSet(metrics, llm))[0])
 
 
 async def ascore(
@@ -64,7 +67,18 @@ async def ascore(
     llm: LLM | None = None,
 ) -> Results:
     """Score one sample from asynchronous code; see `score`."""
-    return (await ascore_all([sample], MetricSet(metrics, llm)))[0]
+    checked = Sample.of(sample)
+    return _some((await ascore_all([checked], MetricSet(metrics, llm)))[0])
+
+
+def _some(results: Results) -> Results:
+    if not results:
+        raise MissingFieldError(
+            "nothing can be scored: give retrieved_context_ids with reference_context_ids, "
+            "retrieved_contexts with reference_contexts, or llm= with user_input and "
+            "retrieved_contexts"
+        )
+    return results
 
 
 def score_all(
@@ -127,7 +141,8 @@ class _Work:
                 self.results[metric.name] = result
             else:
                 purpose = metric.purpose if metric.judge.calls_model else ""
-                groups.setdefault((metric.judge.shared_by, purpose), []).append(metric)
+                seen = len(metric.seen(sample).retrieved_contexts or ())
+                groups.setdefault((metric.judge.shared_by, purpose, seen), []).append(metric)
         for group in groups.values():
             by_model = group[0].judge.calls_model
             (self.by_model if by_model else self.without_model).append(group)
@@ -140,9 +155,10 @@ class _Work:
                 self.fail([metric], error)
 
     def fail(self, group: Sequence[Metric], error: Exception) -> None:
-        said = str(error) if isinstance(error, CtxEvalError) else f"{type(error).__name__}: {error}"
+        usage = getattr(error, "usage", None)
         for metric in group:
-            self.results[metric.name] = metric.result(None, "failed", said)
+            result = metric.result(None, "failed", describe(error))
+            self.results[metric.name] = replace(result, usage=usage)
 
     def in_order(self) -> Results:
         return {metric.name: self.results[metric.name] for metric in self.metrics}
@@ -179,12 +195,12 @@ async def _score_by_model(work: Sequence[_Work]) -> None:
         async with limit:
             try:
                 verdicts = await group[0].judge.ajudge(
-                    one.sample,
+                    group[0].seen(one.sample),
                     group[0].purpose,
                     chunks=any(metric.reads == "chunks" for metric in group),
                     units=any(metric.reads == "units" for metric in group),
                 )
-            except JudgeError as error:
+            except Exception as error:  # a model or a cache of the user's own may raise anything
                 one.fail(group, error)
             else:
                 one.conclude(group, verdicts)

@@ -6,9 +6,13 @@ import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
+from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.llm.protocol import Completion, Message, Schema
 from ctxeval.verdicts import Usage
+
+_PROCESS = uuid4().hex[:8]
 
 Relevant = Collection[str] | Callable[[str, str], bool]
 Supported = Mapping[str, Collection[str]] | Callable[[str, Sequence[str]], Collection[int]]
@@ -58,7 +62,9 @@ class ScriptedLLM:
         concurrency: int = 16,
     ) -> None:
         """See the class."""
-        self._relevant = relevant
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
+        self._relevant = {relevant} if isinstance(relevant, str) else relevant
         self._supported = supported or {}
         self._claims = claims or {}
         self._replies = iter(replies)
@@ -70,7 +76,7 @@ class ScriptedLLM:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Each scripted model is one of its own: none gets another's kept verdicts."""
-        return {"endpoint": "scripted", "model": f"scripted-{self._number}"}
+        return {"endpoint": f"scripted in {_PROCESS}", "model": f"scripted-{self._number}"}
 
     async def complete(
         self, messages: Sequence[Message], schema: Schema, *, max_tokens: int | None = None

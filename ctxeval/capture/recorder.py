@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
+import os
 import threading
 import time
+import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +19,7 @@ from ctxeval.capture.advice import IdAdvice
 from ctxeval.capture.budget import Budget
 from ctxeval.capture.grading import Plan, plan, score_at_once
 from ctxeval.capture.worker import Worker
-from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.errors import InvalidArgumentError, describe, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
@@ -25,9 +29,13 @@ from ctxeval.sample import Sample
 if TYPE_CHECKING:
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
+    from ctxeval.scoring import Results
     from ctxeval.store import Store
 
 logger = logging.getLogger("ctxeval")
+
+EXIT_SECONDS = 2.0
+"""How long the interpreter's exit waits for scores that are still to come."""
 
 SAVED_TOGETHER = 64
 """How many records go to the store at once where they come quickly."""
@@ -119,6 +127,7 @@ class Recorder:
         self._judging = 0
         self._closed = False
         self._warned: float | None = None
+        _recorders.add(self)
         self.dropped: Counter[str] = Counter()
 
     def submit(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
@@ -140,7 +149,9 @@ class Recorder:
         now = time.monotonic()
         if self._warned is None or now - self._warned >= WARN_EVERY:
             self._warned = now
-            logger.warning("ctxeval left out %d records: %s", self.dropped[reason], reason)
+            logger.warning(
+                "ctxeval leaves records out: %s (%d so far)", reason, self.dropped[reason]
+            )
 
     def _sampled(self, trace_id: object) -> bool:
         if self._sample_rate == 1:
@@ -211,19 +222,18 @@ class Recorder:
         self._judge_later(record, planned, len(groups))
 
     def _judge_later(self, record: QueryRecord, planned: Plan, reserved: int) -> None:
-        from ctxeval.llm.loop import submit
-        from ctxeval.scoring import ascore_all
+        from ctxeval.scoring import begin_all
 
         with self._changed:
             self._judging += 1
 
-        async def judge() -> None:
-            results = {}
+        def finish(future: Future[Results]) -> None:
+            results: Results = {}
             try:
-                results = (await ascore_all([planned.sample], planned.later))[0]
+                results = future.result()
             except Exception as error:
                 logger.exception("ctxeval could not judge a captured query")
-                said = f"{type(error).__name__}: {error}"
+                said = describe(error)
                 results = {m.name: m.result(None, "failed", said) for m in planned.later}
             finally:
                 usages = {id(r.usage): r.usage for r in results.values() if r.usage is not None}
@@ -235,7 +245,7 @@ class Recorder:
                     self._judging -= 1
                     self._changed.notify_all()
 
-        submit(judge())
+        begin_all([planned.sample], planned.later)[0].add_done_callback(finish)
 
     def _tell(self, record: QueryRecord) -> None:
         """Log once what the user should know."""
@@ -337,6 +347,27 @@ class Recorder:
         """
         pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame([_row(record) for record in self.records])
+
+
+_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    deadline = time.monotonic() + EXIT_SECONDS
+    for recorder in list(_recorders):
+        recorder.flush(max(0.0, deadline - time.monotonic()))
+
+
+def _after_fork() -> None:
+    # What was under way is the parent's, and so is whoever held a lock.
+    for recorder in list(_recorders):
+        recorder._changed = threading.Condition()
+        recorder._judging = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _opened(store: Store | str | PathLike[str]) -> Store:

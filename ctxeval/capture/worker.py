@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import threading
@@ -19,9 +18,6 @@ LINGER_SECONDS = 0.02
 """How long the thread lets jobs gather: waking it for each would cost the application more
 than handing the job over."""
 
-EXIT_SECONDS = 2.0
-"""How long the interpreter's exit waits for what is still to be done."""
-
 
 class Worker:
     """Does jobs one after another on a daemon thread, which starts with the first job.
@@ -36,7 +32,6 @@ class Worker:
         self._max_pending = max_pending
         self._when_idle = when_idle
         self._start_over()
-        _workers.add(self)
 
     def _start_over(self) -> None:
         self._jobs: deque[Job] = deque()
@@ -82,7 +77,8 @@ class Worker:
         """
         if self._pid != os.getpid():
             self._start_over()
-        self._hurry.set()
+        if self._jobs:  # or the next ones would not be let gather
+            self._hurry.set()
         with self._idle:
             return self._idle.wait_for(lambda: not self._jobs and not self._busy, timeout)
 
@@ -119,14 +115,3 @@ def _work(reference: weakref.ref[Worker]) -> None:
         del worker
         wake.wait(1.0)
         wake.clear()
-
-
-_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
-
-
-@atexit.register
-def _finish() -> None:
-    deadline = time.monotonic() + EXIT_SECONDS
-    for worker in list(_workers):
-        if worker._thread is not None and worker._pid == os.getpid():
-            worker.join(max(0.0, deadline - time.monotonic()))

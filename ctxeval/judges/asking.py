@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, short
+from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, describe, short
 from ctxeval.fields import MAX_CLAIMS
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.replies import Reading, read_claims, read_verdicts
@@ -176,16 +176,22 @@ class Asker:
         try:
             async with slots(self.llm):
                 completion = await self.llm.complete(messages, schema, max_tokens=cap)
+        except JudgeError as error:
+            self.usage += Usage(requests=error.attempts, unreported=error.attempts)
+            raise
         except CtxEvalError:
             raise
         except Exception as error:  # a model of the user's own may raise anything
-            raise JudgeError(
-                f"{type(self.llm).__name__} failed: {type(error).__name__}: {error}"
-            ) from error
-        if not isinstance(completion, Completion):
+            self.usage += Usage(requests=1, unreported=1)
+            raise JudgeError(f"{type(self.llm).__name__} failed: {describe(error)}") from error
+        if not (
+            isinstance(completion, Completion)
+            and isinstance(completion.text, str)
+            and isinstance(completion.usage, Usage)
+        ):
             raise JudgeError(
                 f"{type(self.llm).__name__}: complete() gave {short(completion)}: it must give a "
-                "ctxeval.Completion"
+                "ctxeval.Completion with a text"
             )
         self.usage += completion.usage
         return completion
@@ -255,6 +261,8 @@ def slots(llm: LLM) -> asyncio.Semaphore:
     """Give the semaphore that limits the calls of a model. To be called on the loop."""
     limit = CONCURRENCY.get()
     if limit is None:
-        limit = int(getattr(llm, "concurrency", 16))
+        limit = getattr(llm, "concurrency", 16)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise JudgeError(f"concurrency: {short(limit)} of {short(llm)} is no integer >= 1")
     by_limit = _slots.of(llm)
     return by_limit.setdefault(limit, PerLoop(partial(asyncio.Semaphore, limit))).get()

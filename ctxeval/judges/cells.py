@@ -2,8 +2,8 @@
 
 A cell is one chunk's verdict for one purpose, one claim's support, or the claims of one
 reference. Its key is a hash of all that decides it (the model's identity, prompts, mode,
-purpose, question, target, chunk or claim, repeat) and of nothing else: no rank, no id,
-no neighbour, no seed. So a re-ranked retrieval costs nothing.
+purpose, question, what a chunk is judged for, chunk or claim, repeat) and of nothing
+else: no rank, no id, no neighbour, no seed. So a re-ranked retrieval costs nothing.
 
 Support depends on a set of chunks, and it is monotone: a claim that some chunks support
 is supported by any set that holds them; one that a set does not support is not supported
@@ -17,7 +17,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -27,7 +27,8 @@ from ctxeval.llm.loop import PerLoop, PerObject
 K = TypeVar("K")
 
 Finding = Mapping[str, Any]
-"""One finding in a cell, as plain data: `value`, `reason`, for claims `chunks`."""
+"""One finding in a cell, as plain data: `value`, `reason`; for claims the `chunks` that support
+needs, or that did not give it, and whether it holds of `exact`ly these."""
 
 
 class CellCache(Protocol):
@@ -54,6 +55,10 @@ class MemoryCache:
         self._cells: OrderedDict[str, list[Finding]] = OrderedDict()
         self._max_cells = max_cells
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle as an empty one: what is kept belongs to its process."""
+        return type(self), (self._max_cells,)
 
     def __len__(self) -> int:
         """Count the keys."""
@@ -117,29 +122,25 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def support(findings: Sequence[Finding], chunks: frozenset[str]) -> tuple[Finding | None, set[str]]:
-    """Say what a claim's findings tell about a set of chunks.
-
-    Args:
-        findings: What is known of the claim.
-        chunks: The hashes of the chunks in question.
-
-    Returns:
-        The finding that decides it, or None; and the chunks that are still to be
-        judged: none of them where it is decided.
-    """
-    best: Finding | None = None
-    known: frozenset[str] = frozenset()
+def supporting(findings: Sequence[Finding], chunks: Set[str]) -> Finding | None:
+    """Find what says that a claim is supported by some of these chunks."""
     for finding in findings:
-        named = frozenset(finding["chunks"])
-        if finding["value"]:
-            if named <= chunks:
-                return finding, set()
-        elif best is None or len(named & chunks) > len(known):
-            best, known = finding, named & chunks
-    if best is not None and known == chunks:
-        return best, set()
-    return None, set(chunks - known)
+        if finding["value"] and chunks >= set(finding["chunks"]):
+            return finding
+    return None
+
+
+def ruling_out(findings: Sequence[Finding], chunks: Set[str]) -> Finding | None:
+    """Find what says that a claim is not supported by these chunks, shown together.
+
+    A set that was only shown in parts (`exact`) says so of itself, and nothing of its
+    subsets: two of its chunks may have been in different parts.
+    """
+    for finding in findings:
+        named = set(finding["chunks"])
+        if not finding["value"] and (chunks == named or (not finding["exact"] and chunks <= named)):
+            return finding
+    return None
 
 
 class Flights:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -35,7 +36,9 @@ class EmbeddingSimilarity:
 
     def __init__(self, embed: EmbedFunction | Any, max_texts: int = 100_000) -> None:
         """See the class."""
+        self._given = embed
         self._embed = _batch_function(embed)
+        self._lock = threading.RLock()
         self._max_texts = max_texts
         self._vectors: OrderedDict[str, Any] = OrderedDict()
         kind = embed if callable(embed) and hasattr(embed, "__qualname__") else type(embed)
@@ -48,14 +51,15 @@ class EmbeddingSimilarity:
         Of all vectors, those asked for longest ago are forgotten above `max_texts`.
         """
         wanted = dict.fromkeys(texts)
-        missing = [text for text in wanted if text not in self._vectors]
-        if not missing:
-            return
-        for text in wanted.keys() - set(missing):
-            self._vectors.move_to_end(text)
-        self._vectors.update(zip(missing, self._unit_vectors(missing), strict=True))
-        while len(self._vectors) > max(self._max_texts, len(wanted)):
-            self._vectors.popitem(last=False)
+        with self._lock:
+            missing = [text for text in wanted if text not in self._vectors]
+            if not missing:
+                return
+            for text in wanted.keys() - set(missing):
+                self._vectors.move_to_end(text)
+            self._vectors.update(zip(missing, self._unit_vectors(missing), strict=True))
+            while len(self._vectors) > max(self._max_texts, len(wanted)):
+                self._vectors.popitem(last=False)
 
     def __call__(self, reference: str, chunk: str) -> float:
         """Compare two texts.
@@ -65,9 +69,20 @@ class EmbeddingSimilarity:
         """
         if reference == chunk:
             return 1.0
-        self.prepare((reference, chunk))
-        cosine = float(self._vectors[reference] @ self._vectors[chunk])
-        return min(1.0, max(0.0, cosine))
+        with self._lock:
+            self.prepare((reference, chunk))
+            one, other = self._vectors[reference], self._vectors[chunk]
+        if one.shape != other.shape:
+            raise InvalidArgumentError(
+                f"embed: it returned vectors of {len(one)} and of {len(other)} numbers: all of a "
+                "model's have one length"
+            )
+        # Rounded, since the product of equal unit vectors may miss 1 by the last digit.
+        return min(1.0, max(0.0, round(float(one @ other), 12)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by what embeds; the vectors are made anew."""
+        return type(self), (self._given, self._max_texts)
 
     def _unit_vectors(self, texts: list[str]) -> Any:
         import numpy as np  # here, so that `import ctxeval` stays quick

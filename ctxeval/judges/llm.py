@@ -22,7 +22,7 @@ from ctxeval.judges.cells import (
 from ctxeval.judges.judge import Judge
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.rounds import Item, Round
-from ctxeval.judges.shards import MAX_CHUNKS
+from ctxeval.judges.shards import CHUNKS_PER_CALL, groups
 from ctxeval.llm.loop import arun, run
 from ctxeval.llm.protocol import LLM
 from ctxeval.sample import Sample
@@ -77,6 +77,10 @@ class LLMJudge(Judge):
         self.mode = mode
         self.repeats = repeats
         self.prompts = Prompts(instructions)
+        if cache is not None and not (hasattr(cache, "get_many") and hasattr(cache, "put_many")):
+            raise InvalidArgumentError(
+                f"cache: {short(cache)} keeps no cells: give ctxeval.Store(path) or a MemoryCache()"
+            )
         self.cache = DEFAULT_CACHE if cache is None else cache
 
     @property
@@ -135,20 +139,26 @@ class LLMJudge(Judge):
         texts = {text_hash(text): text for text in retrieved if text.strip()}
         claims, note = await self._claims(sample, asker, bool(texts)) if units else ((), "")
         target = "" if purpose == "question" else (getattr(sample, purpose) or "")
+        most = CHUNKS_PER_CALL if self.mode == "joint" else 1
+        asked = sample.user_input or ""
         rounds: list[dict[Item, Finding]] = []
         if texts:
             rounds = await all_of(
                 Round(
-                    Question(
-                        purpose, sample.user_input or "", target, texts, claims, f"{sample.key} {n}"
-                    ),
+                    Question(purpose, asked, target, texts, claims, text_hash(f"{asked} {n}")),
                     asker,
                     self.cache,
                     self._keys(purpose, sample.user_input, target, n) if chunks else None,
                     self._keys("support", sample.user_input, n),
-                    MAX_CHUNKS if self.mode == "joint" else 1,
+                    most,
                 ).findings()
                 for n in range(self.repeats)
+            )
+        apart = len(groups(texts, texts, most)) if units else 1
+        if apart > 1 and not note:
+            note = (
+                f"the claims were judged against {apart} groups of chunks apart: one that needs "
+                "chunks of two groups counts as unsupported"
             )
         first_rank = {text_hash(text): rank for rank, text in reversed([*enumerate(retrieved)])}
         unit_verdicts = [
@@ -238,7 +248,13 @@ def check_llm(llm: object) -> LLM:
     Raises:
         InvalidArgumentError: It has no `complete` and `identity`.
     """
-    if isinstance(llm, LLM):
+    if isinstance(llm, LLM) and not isinstance(llm, type):
+        identity = llm.identity
+        if not isinstance(identity, Mapping) or not all(isinstance(n, str) for n in identity):
+            raise InvalidArgumentError(
+                f"llm: its identity is {short(identity)}: make it a property that gives a dict "
+                "with str keys: endpoint, model, parameters"
+            )
         return llm
     if llm is None:
         hint = "give llm=ctxeval.llm_factory('…')"

@@ -14,6 +14,9 @@ from typing import Any
 
 from ctxeval.errors import short
 
+MAX_LETTERS = 4_000_000
+"""How much of a reply is read: its end, where verdicts stand."""
+
 MAX_REASON = 500
 """How many characters of a reason are kept."""
 
@@ -48,7 +51,8 @@ def read_verdicts(
 
     Args:
         text: The reply: JSON, perhaps fenced, with prose or `<think>` blocks around it.
-            Of several objects the last one with verdicts counts.
+            Of several objects the last one that has chunks counts for these, and the
+            last one that has claims for those.
         chunks: The numbers of the chunks to be judged.
         claims: How many claims were to be judged; they are numbered from 1.
         shown: How many chunks were shown; they are numbered from 1.
@@ -56,15 +60,15 @@ def read_verdicts(
     Returns:
         A reading for every chunk and every claim that was asked for, by number.
     """
-    document = _last_with(text, ("chunks", "claims"))
+    said = _last_lists(text)
     nothing = "the reply holds no JSON with verdicts" + (f": {short(text)}" if text.strip() else "")
     claim_numbers = range(1, claims + 1)
-    if document is None:
+    if not said:
         unread = Reading(None, nothing)
         return dict.fromkeys(chunks, unread), dict.fromkeys(claim_numbers, unread)
     return (
-        _read_items(document.get("chunks"), chunks, None),
-        _read_items(document.get("claims"), claim_numbers, shown),
+        _read_items(said.get("chunks"), chunks, None),
+        _read_items(said.get("claims"), claim_numbers, shown),
     )
 
 
@@ -74,8 +78,7 @@ def read_claims(text: str) -> list[str]:
     Returns:
         The claims; empty where the reply holds none.
     """
-    document = _last_with(text, ("claims",)) or {}
-    items = document.get("claims")
+    items = _last_lists(text).get("claims")
     claims: dict[str, str] = {}
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
@@ -142,11 +145,11 @@ def _number(value: object) -> int:
     return int(matched[1]) if matched else 0
 
 
-def _last_with(text: str, keys: Sequence[str]) -> dict[str, Any] | None:
-    last = None
-    for document in _documents(text):
-        if any(key in document for key in keys):
-            last = document
+def _last_lists(text: str) -> dict[str, Any]:
+    """Give what the last objects that have them say of chunks and of claims."""
+    last: dict[str, Any] = {}
+    for document in _documents(text[-MAX_LETTERS:]):
+        last.update((key, document[key]) for key in ("chunks", "claims") if key in document)
     return last
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import reduce
 
-from ctxeval.judges.asking import Answer, Asker, Question, all_of
-from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, support
+from ctxeval.judges.asking import Asker, Question, all_of
+from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, ruling_out, supporting
 from ctxeval.judges.replies import Reading
-from ctxeval.judges.shards import Shard, plan
+from ctxeval.judges.shards import Shard, groups, plan
 
 Item = str | int
 """What is judged: a chunk by its hash, or a claim by its number."""
@@ -47,9 +48,10 @@ class Round:
         }
         if self.chunk_keys is not None:
             keys.update({h: self.chunk_keys.of(t) for h, t in self.question.texts.items()})
+        together = groups(self.question.texts, self.question.texts, self.max_chunks)
         found: dict[Item, Finding] = {}
         while missing := {item: key for item, key in keys.items() if item not in found}:
-            known, rest = self._look_up(missing)
+            known, open_claims = self._look_up(missing, together)
             found.update(known)
             # A claim that is asked of other chunks meanwhile is another judgement.
             chunk_set = " ".join(sorted(self.question.texts))
@@ -63,7 +65,7 @@ class Round:
             mine = {item: name for item, name in names.items() if item not in theirs}
             if mine:
                 with flights.take(mine) as arrived:
-                    arrived.update(await self._ask(mine, rest))
+                    arrived.update(await self._ask(set(mine), together, open_claims))
                 found.update(arrived)
             for item, future in theirs.items():
                 if (finding := await flights.land(future)) is not None:  # None: interrupted
@@ -71,80 +73,84 @@ class Round:
         return found
 
     def _look_up(
-        self, missing: Mapping[Item, str]
-    ) -> tuple[dict[Item, Finding], dict[int, set[str]]]:
-        """Take what is kept; and give, of each open claim, the chunks that are open for it."""
+        self, missing: Mapping[Item, str], together: Sequence[tuple[str, ...]]
+    ) -> tuple[dict[Item, Finding], list[set[int]]]:
+        """Take what is kept; and give, per group of chunks, the claims that are open for it."""
         kept = self.cache.get_many(list(missing.values()))
-        chunks = frozenset(self.question.texts)
+        chunks = set(self.question.texts)
         known: dict[Item, Finding] = {}
-        rest: dict[int, set[str]] = {}
+        open_claims: list[set[int]] = [set() for _ in together]
         for item, key in missing.items():
-            if isinstance(item, int):
-                decided, open_chunks = support(kept.get(key, ()), chunks)
-                if decided is None:
-                    rest[item] = open_chunks
-                else:
-                    known[item] = decided
-            elif key in kept:
-                known[item] = kept[key][-1]
-        return known, rest
+            findings = kept.get(key, ())
+            if isinstance(item, str):
+                if findings:
+                    known[item] = findings[-1]
+            elif (support := supporting(findings, chunks)) is not None:
+                known[item] = support
+            else:
+                ruled = [ruling_out(findings, set(group)) for group in together]
+                if ruled and None not in ruled:
+                    known[item] = {**(ruled[0] or {}), "chunks": sorted(chunks)}
+                for claims, finding in zip(open_claims, ruled, strict=True):
+                    if finding is None:
+                        claims.add(item)
+        return known, open_claims
 
     async def _ask(
-        self, mine: Mapping[Item, str], rest: Mapping[int, set[str]]
+        self,
+        mine: Set[Item],
+        together: Sequence[tuple[str, ...]],
+        open_claims: Sequence[set[int]],
     ) -> dict[Item, Finding]:
-        shards = plan(
-            self.question.texts,
-            {item for item in mine if isinstance(item, str)},
-            {item: rest[item] for item in mine if isinstance(item, int)},
-            self.max_chunks,
-        )
+        chunks = {item for item in mine if isinstance(item, str)}
+        claims = [of_group & mine for of_group in open_claims]
+        if not any(claims):  # then the chunks that are known need not be shown
+            together = groups(self.question.texts, chunks, self.max_chunks)
+            claims = [set() for _ in together]
+        shards = plan(together, chunks, claims)
         answers = await all_of(self._ask_and_keep(shard) for shard in shards)
         found: dict[Item, Finding] = {}
         for answer in answers:
-            for chunk, reading in answer.chunks.items():
-                found[chunk] = _finding(reading, ())
-        everything = sorted(self.question.texts)
-        for claim in [item for item in mine if isinstance(item, int)]:
-            parts = [
-                (reading, shown)
-                for answer in answers
-                for number, reading, shown in answer.claims
-                if number == claim
-            ]
-            found[claim] = _together(parts, everything)
-        self._keep(
-            (self.claim_keys.of(self.question.claims[n]), found[n]) for n in rest if n in found
-        )
+            for item, finding in answer.items():
+                before = found.get(item)
+                found[item] = finding if before is None else _stronger(before, finding)
         return found
 
-    async def _ask_and_keep(self, shard: Shard) -> Answer:
+    async def _ask_and_keep(self, shard: Shard) -> dict[Item, Finding]:
         """Keep what one call brought at once: what was paid for survives an interruption."""
         answer = await self.asker.ask(self.question, shard)
-        if self.chunk_keys is not None:
-            self._keep(
-                (self.chunk_keys.of(self.question.texts[chunk]), _finding(reading, ()))
-                for chunk, reading in answer.chunks.items()
-            )
-        self._keep(
-            (self.claim_keys.of(self.question.claims[claim]), _finding(reading, shown))
-            for claim, reading, shown in answer.claims
-        )
-        return answer
+        found: dict[Item, Finding] = {}
+        for chunk, reading in answer.chunks.items():
+            found[chunk] = _finding(reading, ())
+            if self.chunk_keys is not None:
+                self._keep(self.chunk_keys.of(self.question.texts[chunk]), [found[chunk]])
+        for claim in shard.claims:
+            parts = [_finding(reading, shown) for n, reading, shown in answer.claims if n == claim]
+            whole = reduce(_stronger, parts)
+            if len(parts) > 1 and not whole["value"]:
+                whole = {**whole, "chunks": sorted(shard.shown), "exact": True}
+            found[claim] = whole
+            self._keep(self.claim_keys.of(self.question.claims[claim]), [*parts, whole])
+        return found
 
-    def _keep(self, findings: Iterable[tuple[str, Finding]]) -> None:
-        readable = [(key, finding) for key, finding in findings if finding["value"] is not None]
+    def _keep(self, key: str, findings: Iterable[Finding]) -> None:
+        readable = [(key, finding) for finding in findings if finding["value"] is not None]
         if readable:
             self.cache.put_many(readable)
 
 
 def _finding(reading: Reading, shown: Sequence[str]) -> Finding:
     """Write a reading down: with the chunks that support needs, or that did not give it."""
-    named = [shown[number - 1] for number in reading.chunks] if reading.value else list(shown)
-    return {"value": reading.value, "reason": reading.reason, "chunks": sorted(named)}
+    named = [shown[number - 1] for number in reading.chunks] if reading.value else shown
+    return {
+        "value": reading.value,
+        "reason": reading.reason,
+        "chunks": sorted(named),
+        "exact": False,
+    }
 
 
-def _together(parts: Sequence[tuple[Reading, Sequence[str]]], everything: list[str]) -> Finding:
-    """Join what the calls say of one claim: any support is support, else any unread is unread."""
-    order = {True: 0, None: 1, False: 2}
-    reading, shown = min(parts, key=lambda part: order[part[0].value])
-    return _finding(reading, shown if reading.value else everything)
+def _stronger(one: Finding, other: Finding) -> Finding:
+    """Join what two calls say of a claim: any support is support, else any unread is unread."""
+    strength = {True: 2, None: 1, False: 0}
+    return other if strength[other["value"]] > strength[one["value"]] else one

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TypeVar
 
 T = TypeVar("T")
 
-MAX_CHUNKS = 10
-MAX_CLAIMS = 10
+CHUNKS_PER_CALL = 10
+CLAIMS_PER_CALL = 10
 MAX_CHARACTERS = 60_000
 """A call shows at most so much text of chunks, about 15,000 tokens of English, unless one
 chunk alone has more."""
@@ -55,38 +55,47 @@ class Shard:
         )
 
 
-def plan(
-    texts: Mapping[str, str],
-    open_chunks: Set[str],
-    open_claims: Mapping[int, Set[str]],
-    max_chunks: int = MAX_CHUNKS,
-) -> list[Shard]:
-    """Cut what is open into calls.
+def groups(
+    texts: Mapping[str, str], of: Iterable[str], most: int = CHUNKS_PER_CALL
+) -> list[tuple[str, ...]]:
+    """Cut chunks into groups that a call each can show.
 
-    Chunks go by the order of their hashes, so that a re-ranked retrieval is cut alike. A
-    call that asks for claims is filled up with chunks that are known, since it takes
-    several chunks to support some claims.
+    They go by the order of their hashes, so that a re-ranked retrieval is cut alike.
 
     Args:
-        texts: All chunks of the sample, by hash.
-        open_chunks: Those to be judged.
-        open_claims: The claims to be judged, each with the chunks that are not yet
-            known to leave it unsupported.
-        max_chunks: How many chunks a call shows at most.
+        texts: The chunks by hash.
+        of: The hashes of those to cut.
+        most: How many chunks a call shows at most.
+    """
+    return [tuple(group) for group in _cut(sorted(of), texts, most)]
+
+
+def plan(
+    together: Sequence[tuple[str, ...]],
+    open_chunks: Set[str],
+    open_claims: Sequence[Set[int]],
+) -> list[Shard]:
+    """Make the calls that answer what is open.
+
+    Args:
+        together: The groups of chunks.
+        open_chunks: The chunks to be judged.
+        open_claims: Per group, the claims to be judged against it.
 
     Returns:
         The calls: of n chunks and m claims, all open, ceil(n / 10) × max(1, ceil(m / 10)),
         more where the texts are long.
     """
-    wanted = sorted(set(open_chunks).union(*open_claims.values()))
     shards = []
-    for group in _cut(wanted, texts, max_chunks):
-        claims = [claim for claim, rest in open_claims.items() if not rest.isdisjoint(group)]
-        shown = _fill(group, texts, max_chunks) if claims else group
+    for group, claims in zip(together, open_claims, strict=True):
         asked = tuple(chunk for chunk in group if chunk in open_chunks)
-        batches = _balanced(claims, ceil(len(claims) / MAX_CLAIMS)) if claims else [[]]
+        # Claims need all of the group, since it takes several chunks to support some.
+        shown = group if claims else asked
+        batches = _balanced(sorted(claims), ceil(len(claims) / CLAIMS_PER_CALL)) or [[]]
         for number, batch in enumerate(batches):
-            shards.append(Shard(tuple(shown), asked if number == 0 else (), tuple(batch)))
+            shard = Shard(shown, asked if number == 0 else (), tuple(batch))
+            if shard.asked:
+                shards.append(shard)
     return shards
 
 
@@ -104,17 +113,6 @@ def _cut(chunks: Sequence[str], texts: Mapping[str, str], most: int) -> list[lis
         if part:
             groups.append(part)
     return groups
-
-
-def _fill(group: list[str], texts: Mapping[str, str], most: int) -> list[str]:
-    shown = list(group)
-    size = sum(len(texts[chunk]) for chunk in group)
-    for chunk in sorted(texts.keys() - set(group)):
-        size += len(texts[chunk])
-        if len(shown) >= most or size > MAX_CHARACTERS:
-            break
-        shown.append(chunk)
-    return shown
 
 
 def _balanced(items: list[T], parts: int) -> list[list[T]]:

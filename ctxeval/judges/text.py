@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import isfunction
+from numbers import Real
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.judges.judge import ModelFreeJudge
@@ -62,11 +63,11 @@ class TextJudge(ModelFreeJudge):
                     f"threshold: state one for {self.measure}: which similarity counts as a "
                     "match is known only for the measures that go by name"
                 )
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+        if isinstance(threshold, bool) or not isinstance(threshold, Real):
             raise InvalidArgumentError(f"threshold: {short(threshold)} is no number from 0 to 1")
         if not 0 <= threshold <= 1:
             raise InvalidArgumentError(f"threshold: {threshold!r} is not from 0 to 1")
-        self.threshold = float(threshold)
+        self.threshold: float = float(threshold)
         self.signature = f"text({self.measure}>={self.threshold!r})"
         self._matcher: Matcher | None = None
 

@@ -41,6 +41,7 @@ class OpenAICompatible:
         concurrency: int,
         max_retries: int,
         max_wait: float,
+        timeout: float | None = None,
         secret: str | None = None,
         owns_client: bool = True,
     ) -> None:
@@ -51,6 +52,7 @@ class OpenAICompatible:
         self._parameters = dict(parameters)
         self._max_retries = max_retries
         self._max_wait = max_wait
+        self._timeout = timeout
         self._secret = secret
         self._owns_client = owns_client
         self._client = PerLoop(make_client)
@@ -58,8 +60,8 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Endpoint, model and parameters; no key, and no headers, which may hold one."""
-        parameters = {name: v for name, v in self._parameters.items() if name != "extra_headers"}
+        """Endpoint, model and parameters; no key, and nothing that may hold one."""
+        parameters = _without_secrets(self._parameters)
         return {"endpoint": self.endpoint, "model": self.model, "parameters": parameters}
 
     def __repr__(self) -> str:
@@ -91,7 +93,10 @@ class OpenAICompatible:
                     continue
                 wait = self._wait(fault, retries)
                 if wait is None:
-                    raise self._error(fault, retries) from refused.cause
+                    dialect.take_back()
+                    error = self._error(fault, retries)
+                    error.attempts = retries + 1
+                    raise error from refused.cause
                 retries += 1
                 await asyncio.sleep(wait)
 
@@ -114,7 +119,9 @@ class OpenAICompatible:
         call = {"model": self.model, "messages": messages, **sent}
         try:
             if inspect.iscoroutinefunction(inspect.unwrap(create)):
-                response = await create(**call)
+                # Total: the client's own timeout begins anew with every byte.
+                async with asyncio.timeout(self._timeout):
+                    response = await create(**call)
             else:
                 response = await in_thread(partial(create, **call))
                 if inspect.isawaitable(response):
@@ -143,6 +150,10 @@ class OpenAICompatible:
             return JudgeError(
                 f"{said}. It asks to wait {fault.retry_after:g} s, longer than max_wait="
                 f"{self._max_wait:g}: raise that in llm_factory, or come back later"
+            )
+        if fault.unreachable:
+            return JudgeError(
+                f"{said}, also after {retries} retries. Is it running, and is base_url right?"
             )
         if fault.passing:
             return JudgeError(f"{said}, also after {retries} retries. Try again later")
@@ -177,6 +188,20 @@ class _Refused(Exception):
         self.sent = sent
         self.version = version
         self.cause = cause
+
+
+_SECRET = re.compile(r"key|token(?!s)|secret|password|auth|headers", re.IGNORECASE)
+
+
+def _without_secrets(parameters: Any) -> Any:
+    """Leave out whatever is named like a secret, at any depth."""
+    if not isinstance(parameters, Mapping):
+        return parameters
+    return {
+        name: _without_secrets(value)
+        for name, value in parameters.items()
+        if not _SECRET.search(str(name))
+    }
 
 
 def origin(url: str) -> str:

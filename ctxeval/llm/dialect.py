@@ -15,9 +15,6 @@ from ctxeval.llm.loop import PerLoop
 from ctxeval.llm.protocol import Schema
 from ctxeval.llm.responses import Fault
 
-FORMATS = ("json_schema strict", "json_schema", "json_object", "text")
-"""The ways to ask for JSON, best first."""
-
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "structured", "grammar")
 _CAPS = ("max_tokens", "max_completion_tokens", "")
 
@@ -43,6 +40,7 @@ class Dialect:
         self.settled = False
         self.silent = False
         self.probe = PerLoop(asyncio.Lock)
+        self._before_guess: tuple[int, set[str]] | None = None
 
     @property
     def unknown(self) -> bool:
@@ -100,7 +98,18 @@ class Dialect:
             return True
         # It does not say what is wrong; the format is what differs most between endpoints,
         # unless this one has accepted it before.
-        return not self.settled and (self._next_format(sent) or self._without_temperature(sent))
+        if self.settled:
+            return False
+        if self._before_guess is None:
+            self._before_guess = (self.format, set(self.dropped))
+        return self._next_format(sent) or self._without_temperature(sent)
+
+    def take_back(self) -> None:
+        """Forget what was only guessed, since no guess was accepted either."""
+        if self._before_guess is not None and not self.settled:
+            self.format, self.dropped = self._before_guess
+            self._before_guess = None
+            self.version += 1
 
     def _without_temperature(self, sent: dict[str, Any]) -> bool:
         """Try what differs next most, with the formats all over again."""

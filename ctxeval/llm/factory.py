@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from ctxeval.errors import (
@@ -15,6 +17,9 @@ from ctxeval.extras import load
 from ctxeval.llm.client import OpenAICompatible, origin
 
 OPENAI = "https://api.openai.com/v1"
+
+
+_ADDRESS = re.compile(r"https?://([^\s/@]+@)?[^\s/:@]+(:\d{1,5})?(/|$)")
 
 
 def llm_factory(
@@ -69,8 +74,19 @@ def llm_factory(
         ("max_wait", max_wait, 0),
         ("timeout", timeout, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < least:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not isfinite(value) or value < least:
             raise InvalidArgumentError(f"{name}: {short(value)} is no number >= {least}")
+    for name in ("stream", "messages", "n", "response_format"):
+        if name in parameters:
+            raise InvalidArgumentError(f"{name}: the judge itself decides that: leave it out")
+    if base_url is not None and not (isinstance(base_url, str) and _ADDRESS.match(base_url)):
+        raise InvalidArgumentError(
+            "base_url: it is no address that begins with http:// or https://, such as "
+            "http://localhost:11434/v1"
+        )
+    if api_key is not None and not (isinstance(api_key, str) and api_key.isprintable()):
+        raise InvalidArgumentError("api_key: it is no string of printable characters")
     if temperature is not None:
         parameters = {"temperature": temperature, **parameters}
     owns_client = True
@@ -93,6 +109,7 @@ def llm_factory(
         concurrency=int(concurrency),
         max_retries=int(max_retries),
         max_wait=max_wait,
+        timeout=timeout if client is None else None,
         secret=secret if isinstance(secret, str) else None,
         owns_client=owns_client,
     )

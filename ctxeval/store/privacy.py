@@ -64,7 +64,11 @@ class Privacy:
 
     def data(self, value: Any) -> Any:
         """Give what is kept of metadata."""
-        return _each(value, self.redacted) if self.store_text else {}
+        return self.meta(value) if self.store_text else {}
+
+    def meta(self, value: Any) -> Any:
+        """Give what is kept of what an evaluation says of itself."""
+        return value if self.redact is None else _each(value, self.redacted)
 
     def row(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Give what is kept of a run's row."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from ctxeval.errors import StoreError, near, short
 from ctxeval.store import rows as kept
@@ -40,7 +41,11 @@ class Run:
     _database: Database = field(repr=False, compare=False)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Go through its rows, in the order in which they were put, as plain data."""
+        """Go through its rows, in the order in which they were put, as plain data.
+
+        Raises:
+            StoreError: It was deleted or replaced meanwhile.
+        """
 
         def page(last: Any) -> Any:
             after = 0 if last is None else last.seq
@@ -50,6 +55,9 @@ class Run:
         for row, texts in kept.pages(self._database, page):
             strings = [text for text, _ in texts]
             yield unfold(decode(zlib.decompress(row.data)), strings)
+        there = select(RUNS.c.seq).where(RUNS.c.seq == self._seq)
+        if self._database.read(lambda c: c.scalar(there)) is None:
+            raise StoreError(f"the run {self.id!r} was deleted or replaced: get it again")
 
 
 def put(
@@ -62,7 +70,7 @@ def put(
 ) -> Run:
     """Put a run; see `Store.put_run`."""
     named = fingerprint(id)
-    data = encode([id, {key: privacy.data(value) for key, value in meta.items()}])
+    data = encode([id, privacy.meta(meta)])
     begun = time.time_ns() // 1000
     new = RUNS.insert().values(id=named, time=begun, complete=False, size=0, data=data)
     seq: int = database.write(lambda c: c.execute(new).inserted_primary_key[0])  # type: ignore[index]  # of one row
@@ -75,9 +83,11 @@ def put(
         if not database.write(lambda c: _complete(c, seq, named, size)):
             raise StoreError(f"the run {id!r} was deleted while it was written: put it again")
     except BaseException:
-        database.write(lambda c: remove(c, [seq]))
+        with suppress(StoreError):  # what stopped it may stop this too; `prune` finds it later
+            database.write(lambda c: remove(c, [seq]))
         raise
-    return next(run for run in find(database, named) if run._seq == seq)
+    # As it was put: another process may have replaced it by now.
+    return _run(database, seq, begun, size, data)
 
 
 _COLUMNS = ("run", "question", "data", "refs")
@@ -121,7 +131,8 @@ def find(database: Database, named: bytes | None = None) -> list[Run]:
     wanted = select(RUNS).where(RUNS.c.complete).order_by(RUNS.c.time, RUNS.c.seq)
     if named is not None:
         wanted = wanted.where(RUNS.c.id == named)
-    return [_read(row, database) for row in database.read(lambda c: c.execute(wanted).all())]
+    found = database.read(lambda c: c.execute(wanted).all())
+    return [_run(database, row.seq, row.time, row.size, row.data) for row in found]
 
 
 def get(database: Database, id: str) -> Run:
@@ -138,7 +149,6 @@ def get(database: Database, id: str) -> Run:
     return found[-1]
 
 
-def _read(row: Row[Any], database: Database) -> Run:
-    id, meta = decode(row.data)
-    stored = datetime.fromtimestamp(row.time / 1e6, UTC)
-    return Run(id, meta, stored, row.size, row.seq, database)
+def _run(database: Database, seq: int, time: int, size: int, data: bytes) -> Run:
+    id, meta = decode(data)
+    return Run(id, meta, datetime.fromtimestamp(time / 1e6, UTC), size, seq, database)

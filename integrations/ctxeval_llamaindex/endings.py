@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 from typing import Any
@@ -60,10 +59,9 @@ class Endings:
             query.outcome = Outcome("incomplete")
             if not self._comes_later(query, result):
                 query.outcome = _outcome(query, result)
-        if query.pid == os.getpid():  # a forked child leaves its parent's queries alone
+        if query.is_ours:  # a forked child leaves its parent's queries alone
             for taker in query.takers:
-                if taker.end(query):
-                    taker.take(query)
+                taker.take(query, ends=True)
 
     def _comes_later(self, query: Query, result: Any) -> bool:
         if not getattr(result, "is_writing_to_memory", False):
@@ -102,7 +100,7 @@ class Endings:
             status = "incomplete" if closed else Failure.of(error).status
         query.ended = time.time()
         query.outcome = Outcome(status, text or None)
-        if query.pid == os.getpid():
+        if query.is_ours:
             for taker in query.takers:
                 taker.take(query)
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ctxeval import InvalidArgumentError, QueryRecord, Recorder
 from ctxeval_llamaindex.hooks import Attachable, attached, ensure, tracker
-from ctxeval_llamaindex.instrumentation import BaseEvent, get_dispatcher
+from ctxeval_llamaindex.instrumentation import BaseEvent
 from ctxeval_llamaindex.takers import MAX_OPEN, OPEN_SECONDS, Taker
 
 
@@ -73,16 +73,12 @@ class CtxEvalEventHandler(Attachable):
     def install(self) -> Self:
         """Capture every query of the process that begins from now on. Idempotent."""
         ensure()
-        if self._taker not in attached.installed:
-            attached.installed = (*attached.installed, self._taker)
+        attached.add(self._taker)
         return self
 
     def uninstall(self) -> None:
         """Capture no more queries; those under way are seen to their end."""
-        left = (one for one in attached.installed if one is not self._taker)
-        attached.installed = tuple(left)
-        handlers = get_dispatcher().event_handlers
-        handlers[:] = [one for one in handlers if one is not self]
+        attached.remove(self._taker)
 
     @property
     def taker(self) -> Taker:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import lru_cache
 from inspect import BoundArguments
 from typing import Any
 
@@ -125,25 +124,40 @@ def ensure() -> None:
         _root.add_event_handler(_events)
 
 
-@lru_cache(maxsize=256)
-def _is_attachable(cls: type) -> bool:
-    return issubclass(cls, Attachable)  # which takes pydantic long
-
-
 class _Attached:
     """Gives the takers of handlers that were installed, or that stand in the dispatcher's list."""
 
     def __init__(self) -> None:
-        self.installed: tuple[Taker, ...] = ()
+        self._installed: tuple[Taker, ...] = ()
+        self._takers: tuple[Taker, ...] = ()
+        self._seen: tuple[list[BaseEventHandler], int] | None = None
 
     def __call__(self) -> Sequence[Taker]:
-        takers = self.installed
-        for one in _root.event_handlers:
-            if one is not _events and _is_attachable(type(one)):
-                taker: Taker = one.taker  # type: ignore[attr-defined]  # it is an Attachable
-                if taker not in takers:
-                    takers = (*takers, taker)
-        return takers
+        handlers = _root.event_handlers
+        seen = self._seen
+        if seen is None or seen[0] is not handlers or seen[1] != len(handlers):
+            self._look(handlers)
+        return self._takers
+
+    def _look(self, handlers: list[BaseEventHandler]) -> None:
+        self._seen = handlers, len(handlers)
+        in_list = [one.taker for one in handlers if isinstance(one, Attachable)]
+        self._takers = tuple(dict.fromkeys((*self._installed, *in_list)))
+
+    def add(self, taker: Taker) -> None:
+        """Have a taker take all queries."""
+        self._installed = tuple(dict.fromkeys((*self._installed, taker)))
+        self._seen = None
+
+    def remove(self, taker: Taker) -> None:
+        """Take it out again, and its handler out of the dispatcher's list."""
+        self._installed = tuple(one for one in self._installed if one is not taker)
+        _root.event_handlers[:] = [
+            one
+            for one in _root.event_handlers
+            if not isinstance(one, Attachable) or one.taker is not taker
+        ]
+        self._seen = None
 
 
 attached = _Attached()

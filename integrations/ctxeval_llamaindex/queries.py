@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 _order = itertools.count()
 
 
+class Process:
+    """Tells a process from those that were forked from it, at less cost than its id."""
+
+    generation = 0
+
+    @classmethod
+    def forked(cls) -> None:
+        """Note that this is a child."""
+        cls.generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Process.forked)
+
+
 class Outcome(NamedTuple):
     """How a query ended.
 
@@ -39,10 +54,9 @@ class Query:
         id_: The root's span id.
         kind: What the root is.
         order: Its place in the order of asking.
-        pid: The process that asks.
+        generation: That of the process that asks.
         name: The root's class.
         input: What the root was given.
-        question: The question, if it was found there.
         metadata: The tags that are meant for us.
         takers: Who gets the record.
         whole: Does one of them need the nodes themselves?
@@ -59,6 +73,7 @@ class Query:
         "ended",
         "failed",
         "frames",
+        "generation",
         "id_",
         "input",
         "kind",
@@ -66,8 +81,6 @@ class Query:
         "name",
         "order",
         "outcome",
-        "pid",
-        "question",
         "stages",
         "started",
         "step_failed",
@@ -88,16 +101,22 @@ class Query:
         self.id_ = id_
         self.kind = kind
         self.order = next(_order)
-        self.pid = os.getpid()
+        self.generation = Process.generation
         self.name = name
         self.input = input
-        self.question: str | None = None
         self.metadata = metadata
         self.takers = takers
-        self.whole = True in [taker.sees_nodes for taker in takers]
+        self.whole = False
+        for taker in takers:
+            self.whole = self.whole or taker.sees_nodes
         self.frames: list[Frame] = []
         self.stages: list[Stage] = []
         self.failed: Failure | None = None
         self.step_failed: Failure | None = None
         self.outcome: Outcome | None = None
         self.started = self.ended = time.time()
+
+    @property
+    def is_ours(self) -> bool:
+        """Does this process ask, and not the one that it was forked from?"""
+        return self.generation == Process.generation

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ctxeval import QueryRecord, Retrieval
 from ctxeval_llamaindex.funnel import Place, funnel
 from ctxeval_llamaindex.queries import Outcome, Query
-from ctxeval_llamaindex.reading import by_key
+from ctxeval_llamaindex.reading import by_key, question_of
 from ctxeval_llamaindex.snapshots import IdKey, chunks_of
 from ctxeval_llamaindex.spans import PROMPT, RETRIEVE
 from ctxeval_llamaindex.stages import Stage
@@ -32,9 +32,7 @@ class Reader:
     answer_key: Key = None
     id_key: IdKey = None
 
-    def record(
-        self, query: Query, stages: Sequence[Stage], *, abandoned: bool = False
-    ) -> QueryRecord:
+    def record(self, query: Query, stages: Sequence[Stage], abandoned: bool) -> QueryRecord:
         """Make the record of a query.
 
         Args:
@@ -57,7 +55,7 @@ class Reader:
     def _question(self, query: Query) -> str | None:
         if self.question_key is not None:
             return by_key(query.input, self.question_key)
-        return query.question
+        return question_of(query.input)
 
     def _answer(self, outcome: Outcome) -> str | None:
         if self.answer_key is not None and outcome.result is not None:

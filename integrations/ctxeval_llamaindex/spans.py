@@ -87,10 +87,10 @@ def kind_of(cls: type, name: str) -> str | None:
 def asker() -> str:
     """Name the module that made the call which the hooks are being told of.
 
-    To be called by the function that the hooks call: the frames from there to the dispatcher's
+    To be called by the function that the hooks call: the frames from there to the span's own
     are passed over, since looking at a frame costs more than anything else here.
     """
-    frame: FrameType | None = sys._getframe(4)
+    frame: FrameType | None = sys._getframe(5)
     while frame is not None:
         module: str = frame.f_globals.get("__name__", "")
         if not module.startswith(_BETWEEN):

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from ctxeval_llamaindex.queries import Query
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 class Stage:
     """A retriever's, postprocessor's or synthesizer's run.
 
     Attributes:
         kind: Which of them.
         owner: The object itself.
-        query: What it was asked.
+        asked: What it was asked.
         frame: Its span.
         parent: The retrieval or postprocessing that it ran inside of.
         scope: The query, chat or run right around it.
@@ -34,6 +37,7 @@ class Stage:
     """
 
     __slots__ = (
+        "asked",
         "documents",
         "error",
         "fields",
@@ -42,7 +46,6 @@ class Stage:
         "kind",
         "owner",
         "parent",
-        "query",
         "scope",
         "seconds",
         "started",
@@ -52,7 +55,7 @@ class Stage:
         """Begin."""
         self.kind = frame.kind
         self.owner = owner
-        self.query = ""
+        self.asked: Any = None
         self.frame = frame
         self.parent: Stage | None = None
         self.scope: Frame | None = None
@@ -64,7 +67,7 @@ class Stage:
                 self.parent = around.stage
                 break
             around = around.outer
-        self.given: frozenset[str] = frozenset()
+        self.given = _NONE
         self.documents = documents
         self.seconds: float | None = None
         self.fields: Fields = ()
@@ -77,6 +80,11 @@ class Stage:
         if self.kind == PROMPT:
             return "synthesizer"
         return "retriever" if self.owner is None else type(self.owner).__name__
+
+    @property
+    def query(self) -> str:
+        """What it was asked, as a text."""
+        return text_of(self.asked) or ""
 
     @property
     def copies(self) -> list[Copy]:
@@ -133,10 +141,10 @@ def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> 
     """Note what a stage was asked, and what it was given."""
     stage = Stage(frame, frame.instance, documents)
     if frame.kind == RETRIEVE:
-        stage.query = text_of(next(iter(arguments.values()), None)) or ""
+        stage.asked = next(iter(arguments.values()), None)
         return stage
     nodes = arguments.get("nodes") or ()
-    stage.query = text_of(arguments.get("query") or arguments.get("query_bundle")) or ""
+    stage.asked = arguments.get("query") or arguments.get("query_bundle")
     stage.given = ids_of(nodes)
     if frame.kind == PROMPT:
         stage.fields = snapshot(nodes, whole=frame.query is not None and frame.query.whole)

@@ -62,7 +62,7 @@ class Taker:
         """Count the queries that are under way."""
         return len(self._open)
 
-    def begin(self, query: Query) -> list[Query]:
+    def begin(self, query: Query) -> Sequence[Query]:
         """Note a query.
 
         Returns:
@@ -70,11 +70,14 @@ class Taker:
         """
         self._open[query.order] = query
         if query.started < self._next_expiry and len(self._open) <= self._max_open:
-            return []
+            return ()
+        return self._expired(query.started)
+
+    def _expired(self, now: float) -> list[Query]:
         expired = []
         while (oldest := self._oldest()) is not None:
             self._next_expiry = oldest.started + self._open_seconds
-            if len(self._open) <= self._max_open and query.started < self._next_expiry:
+            if len(self._open) <= self._max_open and now < self._next_expiry:
                 break
             if self._open.pop(oldest.order, None) is not None:
                 expired.append(oldest)
@@ -98,24 +101,31 @@ class Taker:
         """Give the queries that are under way."""
         return list(self._open.values())
 
-    def take(self, query: Query, *, abandoned: bool = False) -> None:
-        """Hand a query over to the recorder, unless nothing was retrieved in it. Never raises."""
+    def take(self, query: Query, *, ends: bool = False, abandoned: bool = False) -> None:
+        """Hand a query over to the recorder, unless nothing was retrieved in it. Never raises.
+
+        Args:
+            query: The query.
+            ends: Is it over just now? Then nothing is done where it was given up before.
+            abandoned: Is it given up?
+        """
         try:
-            self._take(query, abandoned)
+            if ends and self._open.pop(query.order, None) is None:
+                return
+            stages: Sequence[Stage] = query.stages
+            for stage in stages:
+                if self._include is not None or not stage.documents:
+                    stages = [one for one in stages if self._wants(one)]
+                    break
+            for stage in stages:
+                if stage.kind != PROMPT:
+                    make = partial(self._reader.record, query, stages, abandoned)
+                    self.recorder.submit(query.order, query.id_, make)
+                    return
+            if not query.stages:
+                self._tell(query)
         except Exception as error:
             self.count(error)
-
-    def _take(self, query: Query, abandoned: bool) -> None:
-        stages: Sequence[Stage] = query.stages
-        if self._include is not None or not all([stage.documents for stage in stages]):
-            stages = [stage for stage in stages if self._wants(stage)]
-        for stage in stages:
-            if stage.kind != PROMPT:
-                make = partial(self._reader.record, query, stages, abandoned=abandoned)
-                self.recorder.submit(query.order, query.id_, make)
-                return
-        if not query.stages:
-            self._tell(query)
 
     def _wants(self, stage: Stage) -> bool:
         """Does a stage count? What happens inside of a retrieval that doesn't, doesn't either."""

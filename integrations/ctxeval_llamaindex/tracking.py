@@ -6,7 +6,6 @@ LlamaIndex's variable may outlive a workflow's run in its caller's context.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ from ctxeval import Recorder
 from ctxeval_llamaindex.endings import Endings
 from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.queries import Query
-from ctxeval_llamaindex.reading import input_of, question_of
+from ctxeval_llamaindex.reading import input_of
 from ctxeval_llamaindex.spans import (
     DOCUMENTS,
     IGNORED,
@@ -92,38 +91,47 @@ class Tracker:
             return
         here = _here.get()
         run = _open(here)
-        if run is not None and run.leaks and run.id_ == parent_id:
-            self._push(Frame(id_, kind, run.query, run, here))
+        if run is not None and run.query is not None and run.leaks and run.id_ == parent_id:
+            self.frames[id_] = frame = Frame(id_, kind, run.query, run, here)
+            run.query.frames.append(frame)
+            _here.set(frame)
 
     def begin(self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named) -> None:
         """Note that something began which matters. The hooks call this: see `asker`."""
         if suppressed.get():
             return
         here = _here.get()
-        around = _open(here)
-        while around is not None and around.leaks:  # only its steps are inside of it
-            around = _open(around.outer)
+        around = None if here is None else _around(here)
         if around is not None and around.kind == IGNORED:
             return
         purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
         if purpose == JUDGING:
             if around is not None or self.takers():
-                self._push(Frame(id_, IGNORED, None, around, here))
+                self.frames[id_] = frame = Frame(id_, IGNORED, None, around, here)
+                _here.set(frame)
             return
         query = None if around is None else around.query
         if query is not None and _is_apart(query, kind, instance, tags):
             query = None
         if query is None:
-            around = None
-            query = self._start(kind, id_, arguments, instance, tags)
-            if query is None:
+            takers = self.takers() if kind in ROOTS else ()
+            if not takers:
                 return
+            around = None
+            own = _own(tags) if tags else _NO_TAGS
+            cls = type(instance)
+            query = Query(id_, kind, cls.__name__, input_of(kind, arguments), own, takers)
+            for taker in takers:
+                for old in taker.begin(query):
+                    self._give_up(old, taker)
         elif kind in STAGES and _calls_what_it_overrides(kind, instance, around):
             return
         frame = Frame(id_, kind, query, around, here)
         frame.instance = instance
         frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
-        self._push(frame)
+        query.frames.append(frame)
+        self.frames[id_] = frame
+        _here.set(frame)
         if kind in STAGES:
             frame.stage = begin_stage(frame, arguments, purpose == DOCUMENTS)
             query.stages.append(frame.stage)
@@ -136,26 +144,6 @@ class Tracker:
             self.begin(RETRIEVE, id_, {"query": event.str_or_query_bundle}, None, event.tags)
             if (frame := self.frames.pop(id_, None)) is not None:
                 self.exit(frame, event.nodes)
-
-    def _start(
-        self, kind: str, id_: str, arguments: Named, instance: Any, tags: Named
-    ) -> Query | None:
-        takers = self.takers() if kind in ROOTS else ()
-        if not takers:
-            return None
-        own = {key: tags[key] for key in tags if key.startswith("ctxeval")} if tags else _NO_TAGS
-        query = Query(id_, kind, type(instance).__name__, input_of(kind, arguments), own, takers)
-        query.question = question_of(query.input)
-        for taker in takers:
-            for old in taker.begin(query):
-                self._give_up(old, taker)
-        return query
-
-    def _push(self, frame: Frame) -> None:
-        if frame.query is not None:
-            frame.query.frames.append(frame)
-        self.frames[frame.id_] = frame
-        _here.set(frame)
 
     def exit(self, frame: Frame, result: Any, error: BaseException | None = None) -> None:
         """Note that a span ended, whose frame was taken out.
@@ -219,9 +207,21 @@ def _open(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _around(here: Frame) -> Frame | None:
+    """Find the frame that the code is really inside of."""
+    frame = _open(here)
+    while frame is not None and frame.leaks:  # only its steps are inside of it
+        frame = _open(frame.outer)
+    return frame
+
+
+def _own(tags: Named) -> Named:
+    return {key: value for key, value in tags.items() if key.startswith("ctxeval")}
+
+
 def _is_apart(query: Query, kind: str, instance: Any, tags: Named) -> bool:
     """Is what begins inside of this query a query of its own?"""
-    if query.pid != os.getpid():
+    if not query.is_ours:
         return True
     if kind not in SCOPES:
         return False

@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_dropped_and_counted(caplog):
     gate.set()
     assert len(recorder.records) == 3
     assert recorder.dropped == {"too many were waiting": 3}
-    assert caplog.text.count("ctxeval left out") == 1
+    assert caplog.text.count("ctxeval leaves records out") == 1
 
 
 def test_a_record_that_cannot_be_read_is_counted(caplog):

@@ -82,6 +82,7 @@ DIFFERENCES: dict[str, dict[Case, Outcome]] = {
     "boolean-id": {("id_based", 28): InvalidSampleError},
     "fraction-id": {("id_based", 26): 0.0, ("id_based", 27): 0.0},
     "uuid-id": {("id_based", 37): 1.0},
+    "unordered-ids": {("id_based", 31): InvalidSampleError},
 }
 _LISTED = {case for cases in DIFFERENCES.values() for case in cases}
 DIFFERENCES["exact-one"] = {

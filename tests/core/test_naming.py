@@ -17,6 +17,7 @@ from ctxeval import (
     IDBasedContextRecall,
     InvalidArgumentError,
     Metric,
+    MissingFieldError,
     NonLLMContextPrecisionWithReference,
     NonLLMContextRecall,
     PrecisionAtK,
@@ -228,7 +229,11 @@ def test_auto_takes_what_the_sample_has_the_fields_for(
 ) -> None:
     chosen = [metric.name for metric in MetricSet("auto", llm).of(Sample(**fields))]
     assert sorted(chosen) == sorted(expected)
-    assert set(ctxeval.score(fields, llm=llm)) == set(expected)
+    if expected:
+        assert set(ctxeval.score(fields, llm=llm)) == set(expected)
+    else:
+        with pytest.raises(MissingFieldError, match="nothing can be scored: give"):
+            ctxeval.score(fields, llm=llm)
 
 
 def test_fixed_metrics_are_those_of_any_sample() -> None:

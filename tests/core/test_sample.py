@@ -98,7 +98,6 @@ def test_ids_are_kept_as_text(given_id: object, text: str) -> None:
     [
         pytest.param([], (), id="nothing"),
         pytest.param(("a", "b"), ("a", "b"), id="tuple"),
-        pytest.param({"a"}, ("a",), id="set"),
         pytest.param(dict.fromkeys("ab").keys(), ("a", "b"), id="keys of a dict"),
         pytest.param(np.array(["a", "b"]), ("a", "b"), id="array of str"),
         pytest.param(np.array([3, 1]), ("3", "1"), id="array of int"),
@@ -112,6 +111,14 @@ def test_any_iterable_of_ids_is_a_list(
     field: str, given_ids: object, kept: tuple[str, ...]
 ) -> None:
     assert getattr(Sample(**{field: given_ids}), field) == kept
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_set_is_no_ranking(kind: type) -> None:
+    assert Sample(reference_context_ids=kind("a")).reference_context_ids == ("a",)
+    for field in ("retrieved_context_ids", "retrieved_contexts"):
+        with pytest.raises(InvalidSampleError, match=rf"{field}: .* is a set, whose order means"):
+            Sample(**{field: kind("a")})
 
 
 @pytest.mark.parametrize("field", TEXTS_FIELDS)

@@ -351,7 +351,9 @@ def test_each_metric_in_each_mode(mode, metric, fields, value):
     result = metric(llm, mode=mode, cache=MemoryCache()).score(
         user_input=QUESTION, retrieved_contexts=[USELESS, USEFUL], **fields
     )
-    assert (result.value, result.status, result.reason) == (value, "scored", "")
+    assert (result.value, result.status) == (value, "scored")
+    apart = mode == "pointwise" and "recall" in result.metric
+    assert ("2 groups of chunks apart" in result.reason) == apart
     assert result.bounds == (value, value)
 
 
@@ -404,7 +406,26 @@ def test_a_claim_that_needs_two_chunks_together():
     assert result.verdicts.units[0].matched == (1, 3)
     cut = [RecallAtK(k, judge=judge).score(sample("abcd", "x")).value for k in (1, 2, 3, 4)]
     assert cut == [0.0, 0.0, 0.0, 1.0]
-    assert len(llm.documents) == 1
+    assert len(llm.documents) == 4  # that "b" and "d" do says nothing of what came before
+
+
+def test_recall_at_k_knows_other_ways_to_support_a_claim():
+    llm = ScriptedLLM(supported={"x": {"a", "c"}})  # either will do
+    judge = LLMJudge(llm, cache=MemoryCache())
+    for chunks in ("abc", "cba", "bac"):
+        at = [RecallAtK(k, judge=judge).score(sample(chunks, "x")).value for k in (1, 2, 3)]
+        assert at == [float(any(c in "ac" for c in chunks[:k])) for k in (1, 2, 3)]
+
+
+def test_what_was_never_shown_together_rules_nothing_out_together():
+    llm, cache = ScriptedLLM(supported=needs_all("a", "b")), MemoryCache()
+    many = [*"ab", *(f"filler {n}" for n in range(18))]
+    for _ in range(2):  # the second time from what is kept
+        apart = ContextRecall(llm, cache=cache).score(sample(many, "x"))
+        assert "2 groups of chunks apart" in apart.reason
+    asked = len(llm.documents)
+    assert asked == 2 or apart.value == 1
+    assert recall_of(llm, cache, "abc") == 1
 
 
 def recall_of(llm, cache, chunks):

@@ -57,6 +57,7 @@ def test_without_texts_hashes_ids_and_verdicts_stay(file: Path) -> None:
         assert b"anna" not in bytes_of(file)
         (kept,) = store.records(question=record.question.upper())
         (kept_row,) = store.run("run").rows()
+        assert store.run("run").meta == {"model": "m"}
     assert b"anna" not in bytes_of(file)
     assert [chunk.id for chunk in kept.chunks()] == ["id-0", "id-1"]
     assert kept.question == f"#{text_hash(record.question)}"
@@ -85,6 +86,7 @@ def test_redacting_comes_first(file: Path) -> None:
         (kept,) = store.records(question=record.question)
         assert list(store.records(question="who is [mail]?")) == [kept]
         (row,) = store.run("run").rows()
+        assert store.run("run").meta == {"by": "[mail]"}
         assert store.get_many(["key"])["key"][0]["reason"] == "says [mail]"
         assert store.delete(question=record.question)["records"] == 1
     assert b"anna" not in bytes_of(file)

@@ -90,6 +90,15 @@ def test_one_that_fails_leaves_nothing(store: Store) -> None:
     assert store.stats().tables["texts"].rows == 0
 
 
+def test_one_that_goes_while_it_is_read_says_so(store: Store) -> None:
+    reading = store.put_run("r", {}, rows_of(700, "")).rows()
+    next(reading)
+    again = store.put_run("r", {}, rows_of(1, ""))
+    with pytest.raises(StoreError, match="the run 'r' was deleted or replaced: get it again"):
+        list(reading)
+    assert len(list(again.rows())) == 1
+
+
 def test_an_unknown_run_says_which_there_are(store: Store) -> None:
     with pytest.raises(StoreError, match=r"holds no run 'basline': it holds no runs at all"):
         store.run("basline")
