@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.fields import as_id
-from ctxeval.record.query import Chunk
+from ctxeval.record.query import Chunk, QueryRecord
 from ctxeval.sample import Sample, Span
 
 
@@ -56,8 +56,9 @@ def index_of(index: Any) -> dict[str, str | None]:
     Raises:
         InvalidArgumentError: It is none of these.
     """
-    if hasattr(index, "records") and callable(index.records):
-        stages = (stage for record in index.records() for stage in record.retrievals)
+    read: Callable[[], Iterable[QueryRecord]] | None = getattr(index, "records", None)
+    if read is not None:
+        stages = (stage for record in read() for stage in record.retrievals)
         return {chunk.id: chunk.text for stage in stages for chunk in stage.chunks}
     if isinstance(index, Mapping):
         return {as_id(name): text for name, text in index.items()}

@@ -66,7 +66,7 @@ class _Traced:
         object.__setattr__(self, "_Traced__store", store)
 
     @property  # type: ignore[misc]  # read-only: nobody changes what isinstance() finds
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         return type(self.__store)
 
     def __getattr__(self, name: str) -> Any:

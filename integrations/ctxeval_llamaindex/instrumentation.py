@@ -15,10 +15,10 @@ except ModuleNotFoundError as error:
     if error.name != "llama_index_instrumentation":
         raise
     from llama_index.core.instrumentation import (  # type: ignore[attr-defined]  # re-exported
-        get_dispatcher,
+        get_dispatcher,  # pyright: ignore[reportPrivateImportUsage]
     )
     from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
-        active_instrument_tags,
+        active_instrument_tags,  # pyright: ignore[reportPrivateImportUsage]
     )
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.events import BaseEvent

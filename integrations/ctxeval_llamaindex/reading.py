@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ctxeval_llamaindex.spans import RUN
@@ -45,8 +45,9 @@ def question_of(value: Any) -> str | None:
     for key in _QUESTION_KEYS:
         if (text := text_of(_get(value, key))) is not None:
             return text
-    items = _get(value, "values")
-    texts = [one for one in items() if one and isinstance(one, str)] if callable(items) else []
+    values: Callable[[], Iterable[Any]] | None = _get(value, "values")
+    items = list(values()) if callable(values) else []
+    texts = [one for one in items if one and isinstance(one, str)]
     return texts[0] if len(texts) == 1 else None
 
 

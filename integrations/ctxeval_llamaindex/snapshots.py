@@ -50,8 +50,9 @@ class Copy(NamedTuple):
     def span(self) -> Span | None:
         """Where in that document it stands, where that is known."""
         source, start, end = self.source_node, self.start, self.end
-        known = source is not None and type(start) is int and type(end) is int
-        return Span(source.node_id, start, end) if known and 0 <= start <= end else None
+        if source is None or type(start) is not int or type(end) is not int:
+            return None
+        return Span(source.node_id, start, end) if 0 <= start <= end else None
 
 
 def ids_of(nodes: Any) -> frozenset[str]:

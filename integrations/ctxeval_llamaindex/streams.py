@@ -47,8 +47,9 @@ def _tokens(stream: Iterator[Any], done: Done) -> Generator[Any, None, None]:
         cause = error
         raise
     finally:
-        if isinstance(cause, GeneratorExit) and hasattr(stream, "close"):
-            stream.close()
+        close = getattr(stream, "close", None)
+        if isinstance(cause, GeneratorExit) and close is not None:
+            close()
         done("".join(read), cause)
 
 
@@ -63,8 +64,9 @@ async def _tokens_later(stream: AsyncIterator[Any], done: Done) -> AsyncGenerato
         cause = error
         raise
     finally:
-        if isinstance(cause, GeneratorExit) and hasattr(stream, "aclose"):
-            await stream.aclose()
+        close = getattr(stream, "aclose", None)
+        if isinstance(cause, GeneratorExit) and close is not None:
+            await close()
         done("".join(read), cause)
 
 
