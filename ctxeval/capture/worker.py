@@ -41,7 +41,6 @@ class Worker:
         self._idle = threading.Condition()
         self._busy = False
         self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
 
     def put(self, job: Job) -> bool:
         """Hand a job over, without ever waiting.
@@ -49,8 +48,6 @@ class Worker:
         Returns:
             False where too many are waiting and the job was refused.
         """
-        if self._pid != os.getpid():  # a forked child has its parent's jobs, but not its thread
-            self._start_over()
         if len(self._jobs) >= self._max_pending:
             return False
         self._jobs.append(job)
@@ -75,8 +72,6 @@ class Worker:
         Returns:
             False where the time was not enough.
         """
-        if self._pid != os.getpid():
-            self._start_over()
         if self._jobs:  # or the next ones would not be let gather
             self._hurry.set()
         with self._idle:

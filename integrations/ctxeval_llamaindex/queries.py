@@ -59,7 +59,6 @@ class Query:
         input: What the root was given.
         metadata: The tags that are meant for us.
         takers: Who gets the record.
-        whole: Does one of them need the nodes themselves?
         frames: All frames, the root first.
         stages: The stages, in order of starting.
         failed: Why the root failed.
@@ -85,7 +84,6 @@ class Query:
         "started",
         "step_failed",
         "takers",
-        "whole",
     )
 
     def __init__(
@@ -106,9 +104,6 @@ class Query:
         self.input = input
         self.metadata = metadata
         self.takers = takers
-        self.whole = False
-        for taker in takers:
-            self.whole = self.whole or taker.sees_nodes
         self.frames: list[Frame] = []
         self.stages: list[Stage] = []
         self.failed: Failure | None = None
@@ -120,3 +115,11 @@ class Query:
     def is_ours(self) -> bool:
         """Does this process ask, and not the one that it was forked from?"""
         return self.generation == Process.generation
+
+    @property
+    def whole(self) -> bool:
+        """Does one of the takers need the nodes themselves?"""
+        for taker in self.takers:  # noqa: SIM110  # quicker, and the application waits for it
+            if taker.sees_nodes:
+                return True
+        return False

@@ -122,7 +122,13 @@ class Frame:
     )
 
     def __init__(
-        self, id_: str, kind: str, query: Query | None, outer: Frame | None, before: Frame | None
+        self,
+        id_: str,
+        kind: str,
+        query: Query | None,
+        outer: Frame | None,
+        before: Frame | None,
+        instance: Any = None,
     ) -> None:
         """Begin."""
         self.id_ = id_
@@ -132,7 +138,7 @@ class Frame:
         self.before = before
         self.open = True
         self.leaks = False
-        self.instance: Any = None
+        self.instance = instance
         self.stage: Stage | None = None
         self.failed: Failure | None = None
 

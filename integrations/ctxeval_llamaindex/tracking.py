@@ -126,9 +126,9 @@ class Tracker:
                     self._give_up(old, taker)
         elif kind in STAGES and _calls_what_it_overrides(kind, instance, around):
             return
-        frame = Frame(id_, kind, query, around, here)
-        frame.instance = instance
-        frame.leaks = kind == RUN and "init_state" not in arguments  # before workflows 2.14
+        frame = Frame(id_, kind, query, around, here, instance)
+        if kind == RUN:
+            frame.leaks = "init_state" not in arguments  # before workflows 2.14
         query.frames.append(frame)
         self.frames[id_] = frame
         _here.set(frame)

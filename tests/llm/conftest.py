@@ -35,6 +35,7 @@ def connect(serve):
     made = []
 
     def connect(server=None, model="judge", **options):
+        pytest.importorskip("openai")
         if server is not None:
             options = {"base_url": server.url, "api_key": "sk-secret-123456", **options}
         made.append(llm_factory(model, **options))

@@ -8,8 +8,11 @@ import sys
 import threading
 from types import SimpleNamespace
 
-import openai
 import pytest
+
+pytest.importorskip("openai")
+
+import openai
 from openai_server import (
     EVERYTHING,
     FAULTS,

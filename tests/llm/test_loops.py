@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("openai")
+
 import ctxeval
 from ctxeval import (
     Completion,
