@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxeval.metrics import RankMetric
 from ctxeval.naming import MetricSet
-from ctxeval.record.query import QueryRecord, Retrieval
+from ctxeval.record.query import TEXT_HASH, Chunk, QueryRecord, Retrieval
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample
 
@@ -59,10 +60,22 @@ def score_at_once(record: QueryRecord, planned: Plan, metrics: MetricSet) -> Non
     from ctxeval.scoring import score_all
 
     results = score_all([planned.sample], planned.at_once)[0] if planned.at_once else {}
+    _note_hashes(record.chunks(), planned.at_once, results)
     for stage in record.retrievals:
         alone = len(record.retrievals) == 1 and not stage.error
         stage.scores = results if alone else _score_stage(record, stage, metrics)
     record.scores = {**results, **planned.settled}
+
+
+def _note_hashes(
+    chunks: Sequence[Chunk], metrics: Sequence[Metric], results: Mapping[str, MetricResult]
+) -> None:
+    """Say on scores by id that some chunks had no id, so that they can't be the expected ones."""
+    hashes = sum(chunk.id_source == TEXT_HASH for chunk in chunks)
+    for metric in metrics if hashes else ():
+        if metric.judge.name == "id" and results[metric.name].status == "scored":
+            reason = f"{hashes} of {len(chunks)} chunks have no id but a hash of their text"
+            results[metric.name].reason = reason
 
 
 def _score_stage(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
-from ctxeval.evaluation.rows import Row, write_run
+from ctxeval.evaluation.rows import Row, write_run, write_table
 from ctxeval.judges.asking import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
@@ -100,7 +100,7 @@ def evaluate(
             each metric keeps them.
         progress: Show a progress bar? None: where somebody looks.
         output: A file that the rows go to as they come, for `Evaluation.load`; they are not
-            kept in memory then.
+            kept in memory then. To a .parquet go ids, values and statuses alone.
         on_bad: Is told of each row that is no sample, which is then left out; None: the
             first one is raised.
         dry_run: Ask no model, and give what it would take instead: how many requests
@@ -168,7 +168,8 @@ def _evaluate(
     if output is None:
         return Evaluation(rows)
     path = Path(output)
-    return Evaluation(write_run(path, rows), path)
+    write = write_table if path.suffix == ".parquet" else write_run
+    return Evaluation(write(path, rows), path)
 
 
 def _chosen(

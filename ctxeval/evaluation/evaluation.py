@@ -127,6 +127,11 @@ class Evaluation:
         return tuple(self._columns)
 
     @property
+    def readable(self) -> bool:
+        """Can the rows be gone through? Not where only their values went to a table."""
+        return self._path is None or self._path.suffix != ".parquet"
+
+    @property
     def rows(self) -> Iterator[Row]:
         """Go through the rows, in the order of the samples."""
         return iter(self._kept) if self._path is None else read_run(self._path)

@@ -63,6 +63,8 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             f"{usage.completion_tokens} received"
             + (f", {usage.unreported} without figures" if usage.unreported else "")
         )
+    if not evaluation.readable:
+        return
     reasons = sorted(evaluation.failures().items(), key=lambda entry: -entry[1])
     for (metric, status, reason), n in reasons[:10]:
         console.print(Text(f"{n} × {metric} {status}: {clean(reason)}"))

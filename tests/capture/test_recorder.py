@@ -132,6 +132,15 @@ def test_hashes_count_where_one_is_expected():
     assert taken(recorder, bare)[0].scores["id_based_context_recall"].value == 1
 
 
+def test_a_chunk_without_an_id_is_noted():
+    chunks = (chunk(0, "a"), chunk(1, "5f", source=TEXT_HASH))
+    mixed = QueryRecord("run", "q", retrievals=[Retrieval("q", chunks)])
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["a", "b"]}])
+    result = taken(recorder, mixed)[0].scores["id_based_context_recall"]
+    assert (result.value, result.status) == (0.5, "scored")
+    assert result.reason == "1 of 2 chunks have no id but a hash of their text"
+
+
 def test_several_retrievals_are_pooled_and_have_no_ranks():
     first = Retrieval("q", (chunk(0, "a"), chunk(1, "b")), order=0)
     second = Retrieval("q", (chunk(0, "b"), chunk(1, "c")), order=1)

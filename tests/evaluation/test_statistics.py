@@ -49,6 +49,34 @@ def test_which_method(values, method):
         assert interval.low <= interval.mean <= interval.high
 
 
+def test_many_values_take_the_normal_limit():
+    randomly = random.Random(5)
+    values = [randomly.choice((0.0, 0.5, 1.0)) for _ in range(6000)]
+    interval = mean_interval(values)
+    half = stats.norm.ppf(0.975) * np.std(values, ddof=1) / math.sqrt(6000)
+    assert interval.method == "normal"
+    assert interval.high - interval.mean == pytest.approx(half)
+    small = mean_interval(values[:5000])
+    assert small.method == "BCa"
+    assert small.high - small.low == pytest.approx(2 * half * math.sqrt(6 / 5), rel=0.05)
+
+
+def test_many_clusters_of_one_are_no_clusters():
+    randomly = random.Random(5)
+    values = [randomly.random() for _ in range(6000)]
+    alone, together = mean_interval(values), mean_interval(values, clusters=range(6000))
+    assert together.method == "normal, of clusters"
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+
+
+def test_many_pairs_that_differ_take_the_normal_limit():
+    differences = [0.5, -0.5] * 3000 + [0.5] * 100
+    # 100 × 0.5 over √(6100 × 0.25)
+    assert paired_difference(differences).p == pytest.approx(
+        2 * stats.norm.sf(50 / math.sqrt(1525))
+    )
+
+
 def test_few_values_are_flagged():
     assert mean_interval([0.1, 0.2] * 4).few
     assert not mean_interval([0.1, 0.2] * 5).few
