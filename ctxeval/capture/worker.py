@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import weakref
@@ -31,6 +32,7 @@ class Worker:
         self._max_pending = max_pending
         self._when_idle = when_idle
         self._start_over()
+        _workers.add(self)
 
     def _start_over(self) -> None:
         self._jobs: deque[Job] = deque()
@@ -71,6 +73,8 @@ class Worker:
         Returns:
             False where the time was not enough.
         """
+        if threading.current_thread() is self._thread:  # a job that asks would wait for itself
+            return False
         if self._jobs:  # or the next ones would not be let gather
             self._hurry.set()
         with self._idle:
@@ -109,3 +113,16 @@ def _work(reference: weakref.ref[Worker]) -> None:
         del worker
         wake.wait(1.0)
         wake.clear()
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # A forked child has its parent's jobs, but not the thread that does them.
+    for worker in list(_workers):
+        worker._start_over()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
