@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 from ctxeval.errors import MissingFieldError
-from ctxeval.judges.ids import expected_grades
 from ctxeval.judges.judge import Judge
 from ctxeval.result import MetricResult, Status
 from ctxeval.sample import Sample
@@ -53,10 +52,7 @@ class Metric:
     @property
     def needs(self) -> tuple[str, ...]:
         """The fields of a sample that must not be None."""
-        if not self.judge.calls_model:
-            return self.judge.retrieved_field, *self.judge.expected_fields
-        target = () if self.purpose == "question" else (self.purpose,)
-        return "user_input", self.judge.retrieved_field, *target
+        return self.judge.needs(self.purpose)
 
     def missing(self, sample: Sample) -> str:
         """Say which needed fields are None; "" where none is."""
@@ -68,28 +64,12 @@ class Metric:
 
     def before_judging(self, sample: Sample) -> MetricResult | None:
         """Give the result where no verdict is needed: nothing expected or nothing retrieved."""
-        nothing = self.nothing_expected(sample)
+        nothing = self.judge.nothing_expected(sample, self.purpose, units=self.reads == "units")
         if nothing:
             return self.result(None, "undefined", nothing)
         if not getattr(sample, self.judge.retrieved_field):
             return self.result(0.0, bounds=(0.0, 0.0))
         return None
-
-    def nothing_expected(self, sample: Sample) -> str:
-        """Say why nothing is expected of a sample; "" where something is."""
-        if self.judge.name == "id":
-            return "" if expected_grades(sample) else "no id is expected"
-        if self.judge.name == "span":
-            expected = sample.reference_spans or ()
-            return "" if any(s.end > s.start for s in expected) else "no character is expected"
-        if self.judge.name == "text":
-            if any(text.strip() for text in sample.reference_contexts or ()):
-                return ""
-            return "no text is expected: reference_contexts is empty or blank"
-        if self.reads == "units" and sample.reference_claims is not None:
-            return "" if sample.reference_claims else "nothing is expected: no claims"
-        field = "user_input" if self.purpose == "question" else self.purpose
-        return "" if (getattr(sample, field) or "").strip() else f"{field} is blank"
 
     def after_judging(self, verdicts: Verdicts) -> MetricResult:
         """Turn verdicts into the result.

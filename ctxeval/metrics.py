@@ -270,7 +270,7 @@ class SpanPrecisionOmega(SpanMetric):
 
     def before_judging(self, sample: Sample) -> MetricResult | None:
         """Ask only whether something is expected: what was retrieved does not matter."""
-        nothing = self.nothing_expected(sample)
+        nothing = self.judge.nothing_expected(sample, self.purpose, units=True)
         return self.result(None, "undefined", nothing) if nothing else None
 
     def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
@@ -387,7 +387,7 @@ class NDCG(RankMetric):
 
     def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:
         """Apply `ndcg`."""
-        if self.judge.name != "id":
+        if not self.judge.knows_all:
             return ndcg([int(answer) for answer in answers], self.k)
         gains = [
             gain if answer and gain else 0
@@ -418,18 +418,18 @@ class AveragePrecision(RankMetric):
     ) -> None:
         """See the class."""
         super().__init__(k, judge=judge)
-        by_id = self.judge.name == "id"
-        self.normalize = normalize or ("gold" if by_id else "retrieved")
+        knows_all = self.judge.knows_all
+        self.normalize = normalize or ("gold" if knows_all else "retrieved")
         if self.normalize not in ("gold", "retrieved"):
             raise InvalidArgumentError(
                 f"normalize: {short(normalize)} is unknown: give 'gold' or 'retrieved'"
             )
-        if self.normalize == "gold" and not by_id:
+        if self.normalize == "gold" and not knows_all:
             raise InvalidArgumentError(
                 "normalize: 'gold' needs to know all that is expected, which only the judge by "
                 "id does: give normalize='retrieved'"
             )
-        if by_id and self.normalize == "retrieved":
+        if knows_all and self.normalize == "retrieved":
             self.name += "[retrieved]"
 
     def formula(self, answers: Sequence[bool], verdicts: Verdicts) -> float:

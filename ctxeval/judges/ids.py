@@ -12,8 +12,13 @@ class IdJudge(ModelFreeJudge):
 
     name = "id"
     signature = "id"
+    knows_all = True
     retrieved_field = "retrieved_context_ids"
     expected_fields = ("reference_context_ids",)
+
+    def nothing_expected(self, sample: Sample, purpose: str, *, units: bool) -> str:
+        """Ask for an id with a grade above 0."""
+        return "" if expected_grades(sample) else "no id is expected"
 
     def verdicts(self, sample: Sample) -> Verdicts:
         """Look the retrieved ids up among the expected ones.

@@ -13,8 +13,9 @@ class Judge:
     """Says of a sample which chunks are relevant and what of the reference they cover.
 
     Attributes:
-        name: "id", "text" or "llm", as metric names show it in brackets.
+        name: "id", "text", "span" or "llm", as metric names show it in brackets.
         calls_model: Does it call a model, on ctxeval's loop?
+        knows_all: Does it know all that is expected, whether it was retrieved or not?
         retrieved_field: The field of a sample that holds what was retrieved.
         expected_fields: The fields that hold what was expected, whatever the purpose.
         signature: What decides its verdicts besides the sample.
@@ -22,6 +23,7 @@ class Judge:
 
     name: ClassVar[str]
     calls_model: ClassVar[bool] = False
+    knows_all: ClassVar[bool] = False
     retrieved_field: ClassVar[str]
     expected_fields: ClassVar[tuple[str, ...]] = ()
     signature: str
@@ -30,6 +32,20 @@ class Judge:
     def shared_by(self) -> tuple[object, ...]:
         """What judges must have in common to share verdicts."""
         return (self.name,)
+
+    def needs(self, purpose: str) -> tuple[str, ...]:
+        """Name the fields of a sample that must not be None to judge it for a purpose."""
+        return self.retrieved_field, *self.expected_fields
+
+    def nothing_expected(self, sample: Sample, purpose: str, *, units: bool) -> str:
+        """Say why nothing is expected of a sample; "" where something is.
+
+        Args:
+            sample: The sample.
+            purpose: As of `judge`.
+            units: Is it about the units, or about the chunks?
+        """
+        return ""
 
     def prepare(self, samples: Iterable[Sample]) -> None:
         """Prepare for judging these samples, where that is cheaper at once."""

@@ -95,6 +95,18 @@ class LLMJudge(Judge):
         """What judges must have in common to share verdicts."""
         return ("llm", self.signature, id(self.llm), id(self.cache))
 
+    def needs(self, purpose: str) -> tuple[str, ...]:
+        """Name the question, the chunks, and what they are judged for."""
+        target = () if purpose == "question" else (purpose,)
+        return "user_input", self.retrieved_field, *target
+
+    def nothing_expected(self, sample: Sample, purpose: str, *, units: bool) -> str:
+        """Ask for claims, or for a reference, response or question that is not blank."""
+        if units and sample.reference_claims is not None:
+            return "" if sample.reference_claims else "nothing is expected: no claims"
+        field = "user_input" if purpose == "question" else purpose
+        return "" if (getattr(sample, field) or "").strip() else f"{field} is blank"
+
     def with_cache(self, cache: CellCache) -> LLMJudge:
         """Make the same judge with another place to keep its verdicts."""
         judge = copy(self)

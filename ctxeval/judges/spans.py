@@ -19,6 +19,11 @@ class SpanJudge(ModelFreeJudge):
     retrieved_field = "retrieved_spans"
     expected_fields = ("reference_spans",)
 
+    def nothing_expected(self, sample: Sample, purpose: str, *, units: bool) -> str:
+        """Ask for a place with a character in it."""
+        expected = sample.reference_spans or ()
+        return "" if any(span.end > span.start for span in expected) else "no character is expected"
+
     def verdicts(self, sample: Sample) -> Verdicts:
         """Compare the retrieved with the expected places.
 

@@ -99,6 +99,12 @@ class TextJudge(ModelFreeJudge):
                 if text.strip()
             )
 
+    def nothing_expected(self, sample: Sample, purpose: str, *, units: bool) -> str:
+        """Ask for a text that is not blank."""
+        if any(text.strip() for text in sample.reference_contexts or ()):
+            return ""
+        return "no text is expected: reference_contexts is empty or blank"
+
     def verdicts(self, sample: Sample) -> Verdicts:
         """Compare the retrieved with the expected texts.
 
