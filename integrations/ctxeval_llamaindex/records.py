@@ -53,9 +53,10 @@ class Reader:
         )
 
     def _question(self, query: Query) -> str | None:
+        found = None
         if self.question_key is not None:
-            return by_key(query.input, self.question_key)
-        return question_of(query.input)
+            found = by_key(query.input, self.question_key)
+        return found or question_of(query.input)
 
     def _answer(self, outcome: Outcome) -> str | None:
         if self.answer_key is not None and outcome.result is not None:

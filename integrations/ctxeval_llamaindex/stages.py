@@ -143,6 +143,21 @@ class Frame:
         self.failed: Failure | None = None
 
 
+def still_open(frame: Frame | None) -> Frame | None:
+    """Go outwards to the first frame that is not over."""
+    while frame is not None and not frame.open:
+        frame = frame.outer
+    return frame
+
+
+def around_of(here: Frame | None) -> Frame | None:
+    """Find the frame that code is really inside of, where the context says `here`."""
+    frame = still_open(here)
+    while frame is not None and frame.leaks:  # only its steps are inside of it
+        frame = still_open(frame.outer)
+    return frame
+
+
 def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> Stage:
     """Note what a stage was asked, and what it was given."""
     stage = Stage(frame, frame.instance, documents)

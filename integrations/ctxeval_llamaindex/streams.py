@@ -8,6 +8,8 @@ from typing import Any
 Done = Callable[[str, BaseException | None], None]
 """Is told, once a stream is over, the text so far, and why it ended before its end, if so."""
 
+_STREAMS = ("response_gen", "chat_stream", "achat_stream")
+
 
 def watch(response: Any, done: Done) -> bool:
     """Have a response's stream tell when it has been read.
@@ -20,20 +22,20 @@ def watch(response: Any, done: Done) -> bool:
         False where there is no stream.
     """
     held = getattr(response, "__dict__", {})
-    name = next(
-        (name for name in ("response_gen", "chat_stream", "achat_stream") if held.get(name)), ""
-    )
-    stream = held.get(name)
-    if stream is None or held.get("response_txt") is not None:
+    name = next((name for name in _STREAMS if held.get(name) is not None), None)
+    if name is None or held.get("response_txt") is not None:
         return False
-    setattr(
-        response, name, _tokens_later(stream, done) if _is_async(stream) else _tokens(stream, done)
-    )
+    stream = held[name]
+    watched = _tokens_later if _is_awaited(response, name, stream) else _tokens
+    setattr(response, name, watched(stream, done))
     return True
 
 
-def _is_async(stream: object) -> bool:
-    return hasattr(stream, "__aiter__")
+def _is_awaited(response: Any, name: str, stream: Any) -> bool:
+    """Ask the response rather than the stream: tracers' proxies can be read in both ways."""
+    if name != "response_gen":
+        return name == "achat_stream"
+    return hasattr(response, "async_response_gen") or not hasattr(stream, "__iter__")
 
 
 def _tokens(stream: Iterator[Any], done: Done) -> Generator[Any, None, None]:

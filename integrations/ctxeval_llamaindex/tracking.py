@@ -33,7 +33,7 @@ from ctxeval_llamaindex.spans import (
     asker,
     purpose_of,
 )
-from ctxeval_llamaindex.stages import Frame, begin_stage, end_stage
+from ctxeval_llamaindex.stages import Frame, around_of, begin_stage, end_stage, still_open
 from ctxeval_llamaindex.suppression import suppressed
 from ctxeval_llamaindex.takers import Taker
 
@@ -90,7 +90,7 @@ class Tracker:
                 self.endings.of_writing(instance)
             return
         here = _here.get()
-        run = _open(here)
+        run = still_open(here)
         if run is not None and run.query is not None and run.leaks and run.id_ == parent_id:
             self.frames[id_] = frame = Frame(id_, kind, run.query, run, here)
             run.query.frames.append(frame)
@@ -101,23 +101,22 @@ class Tracker:
         if suppressed.get():
             return
         here = _here.get()
-        around = None if here is None else _around(here)
+        around = None if here is None else around_of(here)
         if around is not None and around.kind == IGNORED:
             return
-        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
-        if purpose == JUDGING:
-            if around is not None or self.takers():
-                self.frames[id_] = frame = Frame(id_, IGNORED, None, around, here)
-                _here.set(frame)
-            return
         query = None if around is None else around.query
-        if query is not None and _is_apart(query, kind, instance, tags):
-            query = None
-        if query is None:
+        takers: Sequence[Taker] = ()
+        if query is None or _is_apart(query, kind, instance, tags):
+            query = around = None
             takers = self.takers() if kind in ROOTS else ()
             if not takers:
                 return
-            around = None
+        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
+        if purpose == JUDGING:
+            self.frames[id_] = frame = Frame(id_, IGNORED, None, around, here)
+            _here.set(frame)
+            return
+        if query is None:
             own = _own(tags) if tags else _NO_TAGS
             cls = type(instance)
             query = Query(id_, kind, cls.__name__, input_of(kind, arguments), own, takers)
@@ -138,7 +137,7 @@ class Tracker:
 
     def see(self, event: Any) -> None:
         """Note a retrieval that was told by its end's event; most are by their spans."""
-        around = _open(_here.get())
+        around = still_open(_here.get())
         if around is None or around.kind != RETRIEVE:
             id_ = f"retrieval-{event.id_}"
             self.begin(RETRIEVE, id_, {"query": event.str_or_query_bundle}, None, event.tags)
@@ -199,20 +198,6 @@ class Tracker:
                 if len(self._late) == MAX_LATE:
                     self._close(self._late.popleft())
                 self._late.append(frame)
-
-
-def _open(frame: Frame | None) -> Frame | None:
-    while frame is not None and not frame.open:
-        frame = frame.outer
-    return frame
-
-
-def _around(here: Frame) -> Frame | None:
-    """Find the frame that the code is really inside of."""
-    frame = _open(here)
-    while frame is not None and frame.leaks:  # only its steps are inside of it
-        frame = _open(frame.outer)
-    return frame
 
 
 def _own(tags: Named) -> Named:
