@@ -168,6 +168,11 @@ def _evaluate(
     if output is None:
         return Evaluation(rows)
     path = Path(output)
+    if isinstance(samples, (str, PathLike)) and path.resolve() == Path(samples).resolve():
+        raise InvalidArgumentError(
+            f"output: {short(str(path))} is the file of the samples, which the run would replace: "
+            "give another name"
+        )
     write = write_table if path.suffix == ".parquet" else write_run
     return Evaluation(write(path, rows), path)
 

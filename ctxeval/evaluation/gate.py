@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 from typing import NamedTuple
 
-from ctxeval.errors import CtxEvalError, InvalidArgumentError, near
+from ctxeval.errors import CtxEvalError, InvalidArgumentError, near, short
 from ctxeval.evaluation.compare import compare
 from ctxeval.evaluation.evaluation import Evaluation, Summary
 
@@ -49,15 +50,17 @@ def gate(
         max_drop: How far a metric's mean may fall below the baseline's. It fails where it
             fell further and the fall is significant at the 5 % level, adjusted for the
             number of metrics. Metrics that are not named may not fall at all.
-        min_coverage: The least share of samples that must have a value, of those that
-            could have one.
+        min_coverage: The least share of samples that must have a value, of all of which
+            something was expected; and of the baseline's samples that must be there.
 
     Returns:
         What was looked at.
 
     Raises:
-        GateFailure: Something failed.
-        InvalidArgumentError: A metric is unknown, or `max_drop` has no baseline.
+        GateFailure: Something failed; also: there is no sample, or a metric of the baseline
+            was not scored.
+        InvalidArgumentError: A metric is unknown, a number is not from 0 to 1, or `max_drop`
+            has no baseline.
     """
     checks = check(
         _loaded(candidate),
@@ -84,17 +87,36 @@ def check(
     min_coverage: float = 0.95,
 ) -> list[Check]:
     """Look at an evaluation without raising where something failed; see `gate`."""
+    _known_numbers("min_coverage", {"": min_coverage})
+    _known_numbers("minimum", minimum or {})
+    _known_numbers("max_drop", max_drop or {})
     summaries = {one.metric: one for one in candidate.summary()}
+    if not summaries:
+        return [Check("samples", "at least 1", f"{len(candidate)}, none of them scored", False)]
     for name in (*(minimum or {}), *(max_drop or {})):
         if name not in summaries:
             raise InvalidArgumentError(f"gate: {name!r} was not scored: {near(name, summaries)}")
     if max_drop and baseline is None:
         raise InvalidArgumentError("max_drop: it needs a baseline to fall from: give baseline=")
-    checks = [_coverage(one, min_coverage) for one in summaries.values()]
+    checks = [_coverage(one, len(candidate), min_coverage) for one in summaries.values()]
     checks += [_floor(summaries[name], floor) for name, floor in (minimum or {}).items()]
     if baseline is not None:
+        checks.append(_kept(baseline, candidate, min_coverage))
+        checks += [
+            Check(name, "scored as in the baseline", "not scored", False)
+            for name in baseline.metrics
+            if name not in summaries
+        ]
         checks += _drops(baseline, candidate, max_drop or {})
     return checks
+
+
+def _known_numbers(argument: str, numbers: Mapping[str, float]) -> None:
+    for name, number in numbers.items():
+        real = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not real or not math.isfinite(number) or not 0 <= number <= 1:
+            place = f"{argument}[{name!r}]" if name else argument
+            raise InvalidArgumentError(f"{place}: {short(number)} is no number from 0 to 1")
 
 
 def as_table(checks: list[Check]) -> str:
@@ -106,11 +128,25 @@ def as_table(checks: list[Check]) -> str:
     )
 
 
-def _coverage(one: Summary, least: float) -> Check:
-    possible = one.scored + one.failed + one.skipped
-    found = f"{one.scored} of {possible} scored ({one.failed} failed, {one.skipped} skipped)"
-    passed = possible == 0 or one.coverage >= least
+def _coverage(one: Summary, samples: int, least: float) -> Check:
+    # A sample that "auto" had no such metric for counts too: a lost field must not open the gate.
+    possible = samples - one.undefined
+    skipped = possible - one.scored - one.failed
+    found = f"{one.scored} of {possible} scored ({one.failed} failed, {skipped} skipped)"
+    passed = possible == 0 or one.scored / possible >= least
     return Check(one.metric, f"coverage >= {least:g}", found, passed)
+
+
+def _kept(baseline: Evaluation, candidate: Evaluation, least: float) -> Check:
+    before = set(baseline.ids)
+    there = len(before.intersection(candidate.ids))
+    passed = there >= least * len(before)
+    return Check(
+        "samples",
+        f"of the baseline's >= {least:g}",
+        f"{there} of {len(before)} are there",
+        passed,
+    )
 
 
 def _floor(one: Summary, floor: float) -> Check:

@@ -62,7 +62,7 @@ def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
     with unfinished.open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"ctxeval_run": FORMAT}) + "\n")
         for row in rows:
-            lines.write(json.dumps(row.to_dict(), ensure_ascii=False) + "\n")
+            lines.write(json.dumps(row.to_dict(), ensure_ascii=False, default=str) + "\n")
             yield row
     unfinished.replace(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from langchain_core.documents import Document
 
 from ctxeval import Chunk, Span, text_id
+
+logger = logging.getLogger("ctxeval")
 
 Copy = tuple[str | None, str, Mapping[str, Any]]
 """Id, text and metadata of a document, as they were when the retriever ended."""
@@ -104,7 +107,12 @@ def _identify(
 ) -> tuple[str, str]:
     """Give the id and where it came from, in the documented order."""
     if callable(id_key):
-        own = id_key(Document(id=id, page_content=text, metadata=dict(metadata)))
+        document = Document(id=id, page_content=text, metadata=dict(metadata))
+        try:
+            own = id_key(document)
+        except Exception as error:  # the user's code: its fault must not cost the record
+            logger.warning("ctxeval: id_key failed with %r; the next source of ids is used", error)
+            own = None
         if _is_id(own):
             return str(own), "id_key"
     elif id_key is not None and _is_id(metadata.get(id_key)):

@@ -44,7 +44,7 @@ class Interrupted:
         query.retrievals = {**kept, **query.retrievals}
         query.parents = {**before.parents, **query.parents}
         query.failed = {**failed, **query.failed}
-        query.prompt = query.prompt or before.prompt
+        query.prompts[:0] = before.prompts
         query.metadata = {**before.metadata, **query.metadata}
         query.root_id, query.order, query.started = before.root_id, before.order, before.started
         query.input = before.input

@@ -12,15 +12,20 @@ from ctxeval_langchain.reading import prompt_text
 
 
 def prompt_stage(query: Query, retrievals: list[Retrieval]) -> Retrieval | None:
-    """Find the chunks whose text stands in what the model was shown last, in that order.
+    """Find the chunks whose text stands in the last prompt that holds any, in that order.
+
+    Later prompts may hold none: a model that checks the answer, or names the conversation.
 
     Returns:
-        The stage "prompt"; None where no prompt was captured, or nothing was retrieved.
+        The stage "prompt"; None where no prompt was captured, or nothing was retrieved. It is
+        empty where no prompt holds any chunk.
     """
     outermost = [one for one in retrievals if one.outermost and not one.error]
-    if query.prompt is None or not any(one.chunks for one in outermost):
+    if not query.prompts or not any(one.chunks for one in outermost):
         return None
-    found = _shown([chunk for one in outermost for chunk in one.chunks], query)
+    retrieved = [chunk for one in outermost for chunk in one.chunks]
+    shown = (_shown(retrieved, prompt_text(prompt)) for prompt in reversed(query.prompts))
+    found = next(filter(None, shown), [])
     return Retrieval(
         query=outermost[0].query,
         chunks=tuple(replace(chunk, rank=rank) for rank, chunk in enumerate(found)),
@@ -30,8 +35,8 @@ def prompt_stage(query: Query, retrievals: list[Retrieval]) -> Retrieval | None:
     )
 
 
-def _shown(chunks: Iterable[Chunk], query: Query) -> list[Chunk]:
-    shown = _plain(prompt_text(query.prompt))
+def _shown(chunks: Iterable[Chunk], prompt: str) -> list[Chunk]:
+    shown = _plain(prompt)
     pool: dict[str, Chunk] = {}
     for chunk in chunks:
         pool.setdefault(chunk.id, chunk)

@@ -88,7 +88,7 @@ class Query:
         retrievals: The retriever runs, in order of starting.
         errors: The errors of runs that failed, as long as the query is under way.
         failed: The runs that failed, when it was over.
-        prompt: What a model was shown last, where that is captured.
+        prompts: What models were shown, in order, where that is captured.
         output: The root's output.
     """
 
@@ -105,7 +105,7 @@ class Query:
         "order",
         "output",
         "parents",
-        "prompt",
+        "prompts",
         "retrievals",
         "root_id",
         "started",
@@ -136,7 +136,7 @@ class Query:
         self.retrievals: dict[int, RetrieverRun] = {}
         self.errors: Mapping[int, BaseException] = _NONE
         self.failed: Mapping[int, Failure] = _NONE
-        self.prompt: Any = None
+        self.prompts: list[Any] = []
         self.output: Any = None
 
     @property

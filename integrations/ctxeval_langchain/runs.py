@@ -169,7 +169,7 @@ class OpenQueries:
         with self._lock:
             query = self._query_of.get(run_id.int)
             if query is not None:
-                query.prompt = prompt
+                query.prompts.append(prompt)
 
     def end_retrieval(
         self, run_id: UUID, copies: Any, problem: str = "", error: BaseException | None = None

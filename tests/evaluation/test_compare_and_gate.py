@@ -129,6 +129,26 @@ class TestGate:
     def test_what_is_undefined_costs_no_coverage(self):
         assert gate(run([0.5, 0.6] + ["undefined"] * 8))
 
+    def test_shuts_where_there_is_nothing(self):
+        with pytest.raises(GateFailure, match="0, none of them scored"):
+            gate(Evaluation([]))
+
+    def test_shuts_where_auto_had_no_such_metric_for_most(self):
+        rows = list(run([0.5] * 10).rows)
+        rows += [Row(f"bare {n}", Sample(id=n), {}) for n in range(10)]
+        with pytest.raises(GateFailure, match="10 of 20 scored"):
+            gate(Evaluation(rows))
+
+    def test_shuts_where_samples_of_the_baseline_are_gone(self):
+        with pytest.raises(GateFailure, match="16 of 32 are there"):
+            gate(run(LOW[:16]), run(LOW))
+
+    def test_shuts_where_a_metric_of_the_baseline_is_gone(self):
+        rows = [Row(one.id, one.sample, one.results) for one in run(LOW).rows]
+        more = [Row(a.id, a.sample, {**a.results, "n": a.results["m"]}) for a in rows]
+        with pytest.raises(GateFailure, match=r"FAIL n .*not scored"):
+            gate(run(LOW), Evaluation(more))
+
     def test_takes_files(self, tmp_path):
         run(HIGH).save(tmp_path / "new.jsonl")
         run(LOW).save(tmp_path / "old.jsonl")
@@ -139,6 +159,9 @@ class TestGate:
         [
             ({"minimum": {"n": 0.5}}, "'n' was not scored"),
             ({"max_drop": {"m": 0.5}}, "needs a baseline"),
+            ({"minimum": {"m": float("nan")}}, r"minimum\['m'\]: nan is no number from 0 to 1"),
+            ({"minimum": {"m": 60}}, "60 is no number"),
+            ({"min_coverage": "1"}, "min_coverage: '1' is no number"),
         ],
     )
     def test_what_cannot_be_asked(self, options, message):

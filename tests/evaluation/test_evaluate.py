@@ -1,6 +1,7 @@
 """Many samples: every cell has a result, in order, whatever happens to others."""
 
 import asyncio
+import datetime
 
 import pytest
 
@@ -226,6 +227,26 @@ def test_rows_go_to_a_file_and_come_back(tmp_path):
     assert list(streamed.rows) == list(kept.rows) == list(Evaluation.load(path).rows)
     assert [row.id for row in streamed.worst("ndcg@10", 2)] == ["3", "2"]
     assert kept.save(tmp_path / "copy.jsonl").read_text() == path.read_text()
+
+
+def test_metadata_that_json_lacks_is_written_as_text(tmp_path):
+    sample = Sample(
+        retrieved_context_ids=["a"],
+        reference_context_ids=["a"],
+        metadata={"day": datetime.date(2026, 1, 31)},
+    )
+    evaluate([sample], "auto", output=tmp_path / "run.jsonl")
+    (row,) = Evaluation.load(tmp_path / "run.jsonl").rows
+    assert row.sample.metadata == {"day": "2026-01-31"}
+
+
+def test_a_run_does_not_replace_its_samples(tmp_path):
+    path = tmp_path / "samples.jsonl"
+    path.write_text('{"retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}\n')
+    before = path.read_text()
+    with pytest.raises(InvalidArgumentError, match="is the file of the samples"):
+        evaluate(path, "auto", output=path)
+    assert path.read_text() == before
 
 
 def test_a_run_that_was_broken_off_does_not_look_finished(tmp_path):

@@ -62,6 +62,7 @@ def test_the_order_in_which_ids_are_looked_for(handler, fields, metadata, expect
         pytest.param(lambda one: f"{one.id}/{one.page_content}", ("d/t", "id_key"), id="callable"),
         pytest.param(lambda one: one.metadata["number"], ("8", "id_key"), id="gives a number"),
         pytest.param(lambda one: None, ("d", "document_id"), id="gives nothing"),
+        pytest.param(lambda one: one.metadata["absent"], ("d", "document_id"), id="fails"),
     ],
 )
 def test_an_id_key_goes_before_all_others(make_handler, id_key, expected):

@@ -115,6 +115,15 @@ def test_the_last_prompt_counts(make_handler):
     assert prompt_of(handler) == ["a"]
 
 
+def test_a_later_prompt_without_the_texts_hides_nothing(make_handler):
+    """A model that answers, then one that looks at the answer alone."""
+    handler = make_handler(capture_prompts=True)
+    answered = shows(joined, documents(**TEXTS))
+    chain = answered | RunnableLambda(lambda answer: [answer]) | Scripted()
+    chain.invoke("q", {"callbacks": [handler]})
+    assert prompt_of(handler) == ["a", "b", "c"]
+
+
 def test_two_retrievers_meet_in_one_prompt(make_handler):
     handler = make_handler(capture_prompts=True)
     found = {"a": Echo(prefix="a"), "b": Echo(prefix="b")}

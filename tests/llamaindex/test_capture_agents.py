@@ -159,6 +159,22 @@ def test_a_tool_that_is_a_plain_function():
     assert record.question == (QUESTION if CORE >= (0, 14, 22) else "what?")
 
 
+def test_a_step_that_is_a_plain_function():
+    """With workflows 1 it runs in a thread that knows nothing of the run."""
+
+    class Plain(Workflow):
+        @step
+        def all(self, ev: StartEvent) -> StopEvent:
+            Fixed("a").retrieve("what?")
+            return StopEvent(result="said")
+
+    with capturing() as handler:
+        run(Plain(), query=QUESTION)
+    (record,) = handler.records
+    assert [chunk.id for chunk in record.chunks()] == ["a"]
+    assert record.question == (QUESTION if CORE >= (0, 14) else "what?")
+
+
 class Found(Event):
     nodes: list
 
@@ -229,6 +245,12 @@ def test_where_question_and_answer_stand():
         run(Loose(), topic="T", query="Q", dict=True)
     assert [(one.question, one.answer) for one in handler.records] == [("Q", "said")]
     assert [(one.question, one.answer) for one in told.records] == [("T", "by a function")]
+
+
+def test_where_there_is_no_such_key_the_rules_hold():
+    with capturing(question_key="topic") as handler:
+        engine("a").query(QUESTION)
+    assert handler.records[0].question == QUESTION
 
 
 def test_a_workflow_that_fails():

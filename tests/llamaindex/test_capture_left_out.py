@@ -23,8 +23,9 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
 from llamaindex_captures import Model, capturing, engine, ids, stages, synthesizer
-from llamaindex_parts import Fixed, Letters, hits, index, node
+from llamaindex_parts import Fixed, Judge, Letters, hits, index, node
 
+from ctxeval_llamaindex import ContextEvaluator
 from ctxeval_llamaindex.suppression import suppress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -105,6 +106,12 @@ class TestEvaluators:
             ("retrieve", "Fixed", ["a"]),
             ("prompt", "synthesizer", ["a"], "of 0"),
         ]
+
+    def test_ours(self):
+        evaluator = ContextEvaluator("context_relevance", llm=Judge())
+        with capturing() as handler:
+            evaluator.evaluate(query="q", contexts=["one"])
+        assert handler.records == []
 
     def test_a_runner_asks_the_application(self):
         runner = BatchEvalRunner({"faithful": FaithfulnessEvaluator()}, workers=2)
