@@ -17,7 +17,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from benchmarks.measuring import report
 from ctxeval_llamaindex.handler import CtxEvalEventHandler
 
-CALLS, ROUNDS = 100, 51
+CALLS, ROUNDS = 150, 51
 """So few calls that the recorder's thread, which lets records gather, starts after the last."""
 
 NODES = [

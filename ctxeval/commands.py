@@ -137,7 +137,8 @@ def score(
         if bad:
             print(f"{len(bad)} bad rows were left out")
         if output is not None:
-            print(f"The run is in {output}: ctxeval worst {output} METRIC")
+            more = f": ctxeval worst {output} METRIC" if evaluation.readable else " (values alone)"
+            print(f"The run is in {output}{more}")
 
 
 def _summary(evaluation: ctxeval.Evaluation) -> dict[str, Any]:
@@ -286,10 +287,14 @@ def store_stats(url: StoreUrl = "ctxeval.db", as_json: AsJson = False) -> None:
 def store_prune(
     before: Annotated[datetime, typer.Argument(help="Everything older goes: 2026-01-31.")],
     url: StoreUrl = "ctxeval.db",
+    as_json: AsJson = False,
 ) -> None:
     """Forget what is older than a day. Example: ctxeval store prune 2026-01-31."""
     with _errors():
         removed = _store(url).prune(before.astimezone())
+        if as_json:
+            _print_json(removed)
+            return
         print(f"removed: {', '.join(f'{n} {name}' for name, n in removed.items())}")
 
 
@@ -297,7 +302,9 @@ def store_prune(
 def store_export(
     to: Annotated[Path, typer.Argument(help="The file: JSON, one object a line.")],
     url: StoreUrl = "ctxeval.db",
+    as_json: AsJson = False,
 ) -> None:
     """Write everything to a file. Example: ctxeval store export all.jsonl."""
     with _errors():
-        print(f"{_store(url).export(to)} lines written to {to}")
+        lines = _store(url).export(to)
+        _print_json({"lines": lines}) if as_json else print(f"{lines} lines written to {to}")

@@ -173,6 +173,11 @@ def _evaluate(
             f"output: {short(str(path))} is the file of the samples, which the run would replace: "
             "give another name"
         )
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise InvalidArgumentError(
+            f"output: {short(str(path))} cannot be written: "
+            + ("it is a directory" if path.is_dir() else "its directory does not exist")
+        )
     write = write_table if path.suffix == ".parquet" else write_run
     return Evaluation(write(path, rows), path)
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ctxeval.errors import InvalidArgumentError, InvalidSampleError
+from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.extras import load
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample
@@ -88,12 +88,15 @@ def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
     try:
         while batch := list(islice(rows, TABLE_BATCH)):
             if writer is None:
-                metrics = list(batch[0].results)
+                metrics = list(dict.fromkeys(name for row in batch for name in row.results))
+            _all_known(batch, metrics)
             columns: dict[str, Any] = {"id": pa.array([row.id for row in batch], pa.string())}
             for name in metrics:
-                results = [row.results[name] for row in batch]
-                columns[name] = pa.array([one.value for one in results], pa.float64())
-                columns[f"{name}_status"] = pa.array([one.status for one in results], pa.string())
+                results = [row.results.get(name) for row in batch]
+                values = [one.value if one else None for one in results]
+                columns[name] = pa.array(values, pa.float64())
+                statuses = [one.status if one else None for one in results]
+                columns[f"{name}_status"] = pa.array(statuses, pa.string())
             table = pa.table(columns)
             if writer is None:
                 writer = parquet.ParquetWriter(unfinished, table.schema)
@@ -104,6 +107,17 @@ def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
             writer.close()
     if writer is not None:
         unfinished.replace(path)
+
+
+def _all_known(batch: Iterable[Row], metrics: Iterable[str]) -> None:
+    """A table's columns are those of its first rows: what comes later must not be lost."""
+    known = set(metrics)
+    for row in batch:
+        if new := row.results.keys() - known:
+            raise InvalidArgumentError(
+                f"output: sample {short(row.id)} has {sorted(new)[0]!r}, which the first "
+                f"{TABLE_BATCH} samples have not: name the metrics, or write .jsonl"
+            )
 
 
 def read_run(path: Path) -> Iterator[Row]:

@@ -100,7 +100,6 @@ class Frame:
         kind: What it is.
         query: The query that it belongs to, as long as that is under way.
         outer: The frame around it.
-        before: What stood in the context before it.
         open: Has it not ended?
         leaks: Does the context of its caller keep it while it goes on elsewhere?
         instance: Whose span it is, as long as it is open.
@@ -109,7 +108,6 @@ class Frame:
     """
 
     __slots__ = (
-        "before",
         "failed",
         "id_",
         "instance",
@@ -127,7 +125,6 @@ class Frame:
         kind: str,
         query: Query | None,
         outer: Frame | None,
-        before: Frame | None,
         instance: Any = None,
     ) -> None:
         """Begin."""
@@ -135,7 +132,6 @@ class Frame:
         self.kind = kind
         self.query = query
         self.outer = outer
-        self.before = before
         self.open = True
         self.leaks = False
         self.instance = instance

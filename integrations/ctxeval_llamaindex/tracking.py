@@ -89,10 +89,9 @@ class Tracker:
             if len(self):
                 self.endings.of_writing(instance)
             return
-        here = _here.get()
-        run = still_open(here)
+        run = still_open(_here.get())
         if run is not None and run.query is not None and run.leaks and run.id_ == parent_id:
-            self.frames[id_] = frame = Frame(id_, kind, run.query, run, here)
+            self.frames[id_] = frame = Frame(id_, kind, run.query, run)
             run.query.frames.append(frame)
             _here.set(frame)
 
@@ -113,7 +112,7 @@ class Tracker:
                 return
         purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
         if purpose == JUDGING:
-            self.frames[id_] = frame = Frame(id_, IGNORED, None, around, here)
+            self.frames[id_] = frame = Frame(id_, IGNORED, None, around)
             _here.set(frame)
             return
         if query is None:
@@ -125,7 +124,7 @@ class Tracker:
                     self._give_up(old, taker)
         elif kind in STAGES and _calls_what_it_overrides(kind, instance, around):
             return
-        frame = Frame(id_, kind, query, around, here, instance)
+        frame = Frame(id_, kind, query, around, instance)
         if kind == RUN:
             frame.leaks = "init_state" not in arguments  # before workflows 2.14
         query.frames.append(frame)
@@ -153,8 +152,6 @@ class Tracker:
             error: Why it failed, if it did.
         """
         frame.open = False
-        if _here.get() is frame:
-            _here.set(frame.before)
         query, stage = frame.query, frame.stage
         if query is None:
             return
@@ -178,7 +175,7 @@ class Tracker:
     def _close(self, frame: Frame) -> None:
         self.frames.pop(frame.id_, None)
         frame.open = False
-        frame.query = frame.stage = frame.instance = frame.before = None
+        frame.query = frame.stage = frame.instance = None
 
     def give_up_all(self, taker: Taker) -> None:
         """Hand over what is under way for a taker that takes no more."""

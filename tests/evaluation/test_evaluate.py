@@ -249,6 +249,23 @@ def test_a_run_does_not_replace_its_samples(tmp_path):
     assert path.read_text() == before
 
 
+@pytest.mark.parametrize(
+    ("place", "message"), [("", "it is a directory"), ("no/run.jsonl", "does not exist")]
+)
+def test_an_output_that_cannot_be_written(tmp_path, place, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        evaluate([by_id("1", ["a"])], IDS, output=tmp_path / place)
+
+
+def test_a_table_of_samples_with_different_metrics(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = {"id": "2", "retrieved_contexts": ["a text"], "reference_contexts": ["a text"]}
+    evaluate([by_id("1", ["a"]), texts], "auto", output=tmp_path / "run.parquet")
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert table["non_llm_context_recall"].to_pylist() == [None, 1.0]
+    assert table["id_based_context_recall_status"].to_pylist() == ["scored", None]
+
+
 def test_a_run_that_was_broken_off_does_not_look_finished(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(InvalidSampleError):

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("llama_index.core")
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool, RetrieverTool
@@ -157,6 +158,15 @@ def test_a_tool_that_is_a_plain_function():
     (record,) = handler.records
     assert [chunk.id for chunk in record.chunks()] == ["a"]
     assert record.question == (QUESTION if CORE >= (0, 14, 22) else "what?")
+
+
+def test_tags_reach_the_run():
+    references = [{"id": "case-7", "reference_context_ids": ["b"]}]
+    with capturing(references=references) as handler, instrument_tags({"ctxeval_id": "case-7"}):
+        run(Rag(), query=QUESTION)
+    (record,) = handler.records
+    assert record.metadata == {"ctxeval_id": "case-7"}
+    assert record.scores["id_based_context_recall"].value == 1
 
 
 def test_a_step_that_is_a_plain_function():
