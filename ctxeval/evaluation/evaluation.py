@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxeval.errors import InvalidArgumentError, near
-from ctxeval.evaluation.rows import Row, read_run, write_run
+from ctxeval.evaluation.rows import Row, json_line, read_run, write_run
 from ctxeval.evaluation.statistics import Interval, mean_interval
 from ctxeval.extras import load
 from ctxeval.result import MetricResult
@@ -283,11 +283,9 @@ class Evaluation:
 
     def to_jsonl(self, path: str | PathLike[str]) -> None:
         """Write `to_dicts` to a file, one JSON object a line, for other tools."""
-        import json
-
         with Path(path).open("w", encoding="utf-8") as lines:
             for row in self.to_dicts():
-                lines.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+                lines.write(json_line(row))
 
     def __repr__(self) -> str:
         """Show means with their coverage, for a terminal."""

@@ -62,9 +62,19 @@ def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
     with unfinished.open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"ctxeval_run": FORMAT}) + "\n")
         for row in rows:
-            lines.write(json.dumps(row.to_dict(), ensure_ascii=False, default=str) + "\n")
+            lines.write(json_line(row.to_dict()))
             yield row
     unfinished.replace(path)
+
+
+def json_line(data: Mapping[str, Any]) -> str:
+    """Write plain data as a line of JSON that UTF-8 can hold."""
+    line = json.dumps(data, ensure_ascii=False, default=str) + "\n"
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as broken texts have it
+        line = json.dumps(data, default=str) + "\n"
+    return line
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:

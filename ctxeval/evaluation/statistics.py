@@ -136,7 +136,7 @@ def _cluster_interval(
         residuals = sums - mean * sizes
         spread = float(np.std(residuals, ddof=1)) * sqrt(len(groups)) / float(sizes.sum())
         return _normal(mean, spread, confidence, "normal, of clusters", len(values))
-    if len(groups) < 2 or len(set((sums / sizes).tolist())) == 1:
+    if len(groups) < 2 or float(np.ptp(sums / sizes)) < 1e-12:
         return Interval(mean, None, None, "not estimable", len(values))
     bca = stats.bootstrap(
         (sums, sizes),

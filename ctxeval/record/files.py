@@ -53,16 +53,24 @@ def _read(path: Path, rows: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
 
 def _lines(path: Path) -> Iterator[str]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                line.encode()
-            except UnicodeEncodeError as error:
-                byte = ord(line[error.start]) - 0xDC00  # as surrogateescape hides it
-                raise InvalidSampleError(
-                    f"{path}, line {number}: byte 0x{byte:02x} at character {error.start + 1} "
-                    "is no UTF-8: save the file as UTF-8"
-                ) from None
-            yield line
+        yield from lines
+
+
+def _good(lines: Iterator[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        _check_utf8(line, f"{path}, line {number}")
+        yield line
+
+
+def _check_utf8(line: str, place: str) -> None:
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(line[error.start]) - 0xDC00  # as surrogateescape hides it
+        raise InvalidSampleError(
+            f"{place}: byte 0x{byte:02x} at character {error.start + 1} "
+            "is no UTF-8: save the file as UTF-8"
+        ) from None
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -70,13 +78,14 @@ def _jsonl(path: Path) -> Iterator[Row]:
         if line.strip():
             place, remedy = f"{path}, line {number}", "write one JSON object per line"
             try:
+                _check_utf8(line, place)
                 yield _row(place, _parsed(line.rstrip(), path, number, remedy))
             except InvalidSampleError as error:  # the lines behind it may be good
                 yield Row(place, error)
 
 
 def _json(path: Path) -> Iterator[Row]:
-    text = "".join(_lines(path))
+    text = "".join(_good(_lines(path), path))
     if not text.strip():
         return
     remedy = "write one JSON list (one object per line belongs into a .jsonl file)"
@@ -107,7 +116,7 @@ def _row(place: str, fields: object) -> Row:
 
 
 def _csv(path: Path) -> Iterator[Row]:
-    reader = csv.reader(_lines(path), strict=True)
+    reader = csv.reader(_good(_lines(path), path), strict=True)
     names: list[str] = []
     header, line = "", 1
     try:

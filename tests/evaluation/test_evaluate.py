@@ -240,6 +240,24 @@ def test_metadata_that_json_lacks_is_written_as_text(tmp_path):
     assert row.sample.metadata == {"day": "2026-01-31"}
 
 
+def test_half_a_surrogate_pair_does_not_break_a_run(tmp_path):
+    sample = Sample(
+        retrieved_contexts=["broken \ud83d text"], reference_contexts=["broken \ud83d text"]
+    )
+    evaluation = evaluate([sample], "auto", output=tmp_path / "run.jsonl")
+    (row,) = evaluation.rows
+    assert row.sample.retrieved_contexts == sample.retrieved_contexts
+
+
+def test_bad_bytes_cost_one_row(tmp_path):
+    line = b'{"retrieved_context_ids": ["a"], "reference_context_ids": ["a"], "response": "%s"}\n'
+    (tmp_path / "samples.jsonl").write_bytes(line % b"1" + line % b"\xff" + line % b"3")
+    bad = []
+    evaluation = evaluate(tmp_path / "samples.jsonl", "auto", on_bad=bad.append)
+    assert (len(evaluation), len(bad)) == (2, 1)
+    assert "line 2: byte 0xff" in str(bad[0])
+
+
 def test_a_run_does_not_replace_its_samples(tmp_path):
     path = tmp_path / "samples.jsonl"
     path.write_text('{"retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}\n')
