@@ -62,6 +62,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
     Attributes:
         recorder: Where the records go.
         errors: How many hooks failed, by the error's name.
+        without_retrieval: How many queries ended without any retrieval: they leave no record.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
         self.recorder = Recorder(**options) if recorder is None else recorder
         self.errors: Counter[str] = Counter()
+        self.without_retrieval = 0
         self.run_inline = inline
         self._capture_prompts = self.recorder.capture_prompts
         self._reader = Reader(
@@ -270,6 +272,8 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         if query.retrievals:
             make = partial(self._reader.record, query)
             self.recorder.submit(query.order, query.root_id, make)
+        elif not query.interrupted:
+            self.without_retrieval += 1
 
     def _give_up(self, queries: Sequence[Query]) -> None:
         for query in queries:

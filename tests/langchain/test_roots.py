@@ -53,6 +53,14 @@ def test_a_handler_given_twice(handler, make, way):
     assert summaries(handler) == [ANSWERED if make is rag else RETRIEVED]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_what_ends_without_a_retrieval_is_counted(handler, way):
+    way(RunnableLambda(str), ["q"], {"callbacks": [handler]})
+    way(rag(), ["q"], {"callbacks": [handler]})
+    assert summaries(handler) == [ANSWERED]
+    assert handler.without_retrieval == 1
+
+
 def test_two_handlers_do_not_disturb_each_other(make_handler):
     outer, inner = make_handler(), make_handler()
     rag(Echo().with_config(callbacks=[inner])).invoke("q", {"callbacks": [outer]})
