@@ -130,6 +130,26 @@ class Recorder:
         _recorders.add(self)
         self.dropped: Counter[str] = Counter()
 
+    @classmethod
+    def of(cls, recorder: Recorder | None, options: Mapping[str, Any]) -> Recorder:
+        """Give the recorder that an adapter was given, or make one of its options.
+
+        Raises:
+            InvalidArgumentError: It is no recorder, or there are both.
+        """
+        if recorder is None:
+            return cls(**options)
+        if not isinstance(recorder, Recorder):
+            raise InvalidArgumentError(
+                f"recorder: {short(recorder)} is no Recorder: give references= and other options "
+                "by name"
+            )
+        if options:
+            raise InvalidArgumentError(
+                f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
+            )
+        return recorder
+
     def submit(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
         """Take a query over from an adapter. Never waits.
 

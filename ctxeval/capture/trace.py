@@ -10,7 +10,6 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from ctxeval.capture.recorder import Recorder
-from ctxeval.errors import InvalidArgumentError
 
 logger = logging.getLogger("ctxeval")
 
@@ -60,12 +59,8 @@ def trace(*, recorder: Recorder | None = None, **options: Any) -> Iterator[Recor
         >>> t.records
         []
     """
-    if recorder is not None and options:
-        raise InvalidArgumentError(
-            f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
-        )
     install_adapters()
-    block = _Block(Recorder(**options) if recorder is None else recorder, _block.get())
+    block = _Block(Recorder.of(recorder, options), _block.get())
     token = _block.set(block)
     try:
         yield block.recorder

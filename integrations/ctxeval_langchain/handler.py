@@ -76,15 +76,11 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         **options: Any,
     ) -> None:
         """See the class."""
-        if recorder is not None and options:
-            raise TypeError(
-                f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
-            )
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
             raise InvalidArgumentError(f"max_open: {max_open!r} is no number of queries: give 1000")
         if not open_seconds > 0:
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
-        self.recorder = Recorder(**options) if recorder is None else recorder
+        self.recorder = Recorder.of(recorder, options)
         self.errors: Counter[str] = Counter()
         self.without_retrieval = 0
         self.run_inline = inline

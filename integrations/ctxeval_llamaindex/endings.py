@@ -14,7 +14,7 @@ from ctxeval_llamaindex.reading import answer_of
 from ctxeval_llamaindex.spans import RETRIEVE, RUN
 from ctxeval_llamaindex.streams import watch
 
-_RETRIEVED = Outcome("ok")
+_RETRIEVED, _INCOMPLETE = Outcome("ok"), Outcome("incomplete")
 
 
 class _Chat:
@@ -51,17 +51,18 @@ class Endings:
     def of_root(self, query: Query, result: Any) -> None:
         """Note what a query's root returned; if it failed, the query knows why."""
         query.ended = time.time()
-        if query.failed is not None:
-            query.outcome = Outcome(query.failed.status)
-        elif query.kind == RETRIEVE:
-            query.outcome = _RETRIEVED
-        else:
-            query.outcome = Outcome("incomplete")
-            if not self._comes_later(query, result):
+        query.outcome = _INCOMPLETE
+        try:
+            if query.failed is not None:
+                query.outcome = Outcome(query.failed.status)
+            elif query.kind == RETRIEVE:
+                query.outcome = _RETRIEVED
+            elif not self._comes_later(query, result):
                 query.outcome = _outcome(query, result)
-        if query.is_ours:  # a forked child leaves its parent's queries alone
-            for taker in query.takers:
-                taker.take(query, ends=True)
+        finally:
+            if query.is_ours:  # a forked child leaves its parent's queries alone
+                for taker in query.takers:
+                    taker.take(query, ends=True)
 
     def _comes_later(self, query: Query, result: Any) -> bool:
         if not getattr(result, "is_writing_to_memory", False):

@@ -48,18 +48,15 @@ class CtxEvalEventHandler(Attachable):
     ) -> None:
         """See the class."""
         super().__init__()
-        if recorder is not None and options:
-            raise TypeError(
-                f"recorder= and {', '.join(options)} were given: give the options to the Recorder"
-            )
         if include is not None and not callable(include):
             raise InvalidArgumentError(f"include: {include!r} is no function of a retriever")
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
             raise InvalidArgumentError(f"max_open: {max_open!r} is no number of queries: give 1000")
         if not open_seconds > 0:
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
-        recorder = Recorder(**options) if recorder is None else recorder
-        self._taker = Taker(recorder, include, query_name, max_open, open_seconds)
+        self._taker = Taker(
+            Recorder.of(recorder, options), include, query_name, max_open, open_seconds
+        )
         ensure()
 
     @classmethod

@@ -49,10 +49,11 @@ def _tokens(stream: Iterator[Any], done: Done) -> Generator[Any, None, None]:
         cause = error
         raise
     finally:
+        done("".join(read), cause)
         close = getattr(stream, "close", None)
         if isinstance(cause, GeneratorExit) and close is not None:
             close()
-        done("".join(read), cause)
+        del cause  # its traceback holds this frame
 
 
 async def _tokens_later(stream: AsyncIterator[Any], done: Done) -> AsyncGenerator[Any, None]:
@@ -66,10 +67,11 @@ async def _tokens_later(stream: AsyncIterator[Any], done: Done) -> AsyncGenerato
         cause = error
         raise
     finally:
+        done("".join(read), cause)
         close = getattr(stream, "aclose", None)
         if isinstance(cause, GeneratorExit) and close is not None:
             await close()
-        done("".join(read), cause)
+        del cause  # its traceback holds this frame
 
 
 def _text(token: Any) -> str:

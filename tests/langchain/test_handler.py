@@ -16,7 +16,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ctxeval import Recorder
+from ctxeval import InvalidArgumentError, Recorder
 from ctxeval.testing import ScriptedLLM
 from ctxeval_langchain import CtxEvalCallbackHandler
 
@@ -232,8 +232,13 @@ def test_it_is_never_copied_and_never_falsy(handler):
 
 
 def test_a_recorder_and_its_options_exclude_each_other():
-    with pytest.raises(TypeError, match="references"):
+    with pytest.raises(InvalidArgumentError, match="references"):
         CtxEvalCallbackHandler(Recorder(), references=REFERENCES)
+
+
+def test_references_in_the_place_of_a_recorder_are_told():
+    with pytest.raises(InvalidArgumentError, match="is no Recorder: give references="):
+        CtxEvalCallbackHandler(REFERENCES)
 
 
 def test_two_handlers_may_share_a_recorder():

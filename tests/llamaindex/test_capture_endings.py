@@ -8,7 +8,12 @@ import pytest
 
 pytest.importorskip("llama_index.core")
 
-from llama_index.core.base.response.schema import PydanticResponse, Response, StreamingResponse
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
 from llama_index.core.query_engine import CustomQueryEngine
 from llamaindex_captures import Keep, Model, capturing, engine, ids, sub_questions_about
 from llamaindex_parts import Fixed, hits
@@ -84,7 +89,7 @@ class TestStream:
         assert outcome(handler.records[0]) == ("incomplete", first)
 
     def test_abandoning_it_closes_the_engine_s_own_stream(self):
-        closed = []
+        closed, kept = [], []
 
         class Streams(CustomQueryEngine):
             def custom_query(self, query_str):
@@ -95,7 +100,8 @@ class TestStream:
                         closed.append(True)
 
                 found = Fixed("a").retrieve(query_str)
-                return StreamingResponse(tokens(), source_nodes=found)
+                kept.append(tokens())
+                return StreamingResponse(kept[0], source_nodes=found)
 
         with capturing() as handler:
             response = Streams().query(QUESTION)
@@ -129,6 +135,32 @@ class TestStream:
             text = asyncio.run(ask())
         assert outcome(handler.records[0]) == ("ok", text)
         assert text.strip() == ANSWER
+
+    def test_abandoning_it_closes_an_asynchronous_one_too(self):
+        closed, kept = [], []
+
+        class Streams(CustomQueryEngine):
+            def custom_query(self, query_str):
+                async def tokens():
+                    try:
+                        yield "one "
+                        yield "two"
+                    finally:
+                        closed.append(True)
+
+                found = Fixed("a").retrieve(query_str)
+                kept.append(tokens())
+                return AsyncStreamingResponse(kept[0], source_nodes=found)
+
+        async def ask():
+            response = await Streams().aquery(QUESTION)
+            await anext(response.response_gen)
+            await response.response_gen.aclose()
+            return [*closed]
+
+        with capturing() as handler:
+            assert asyncio.run(ask()) == [True]
+        assert outcome(handler.records[0]) == ("incomplete", "one ")
 
     def test_asynchronous_and_abandoned(self):
         async def ask():
@@ -187,6 +219,22 @@ def test_what_an_engine_returns(result, answer):
     with capturing() as handler:
         Scripted(result=result).query(QUESTION)
     assert outcome(handler.records[0]) == ("ok", answer)
+
+
+def test_an_answer_that_cannot_be_read_costs_only_itself():
+    class Odd(Cited):
+        def model_dump_json(self, **options):
+            raise KeyError("no words")
+
+    asked = Scripted(result=PydanticResponse(Odd(text="said", cites=[])))
+    handler = CtxEvalEventHandler().install()
+    try:
+        asked.query(QUESTION)
+        assert handler.errors == {"KeyError": 1}
+        assert outcome(handler.records[0]) == ("incomplete", None)
+        assert len(handler.taker) == 0
+    finally:
+        handler.close(10)
 
 
 class TestFailure:
@@ -357,5 +405,10 @@ def test_impossible_options(options, message):
 
 
 def test_a_recorder_and_its_options_exclude_each_other():
-    with pytest.raises(TypeError, match="references"):
+    with pytest.raises(InvalidArgumentError, match="references"):
         CtxEvalEventHandler(Recorder(), references=[])
+
+
+def test_references_in_the_place_of_a_recorder_are_told():
+    with pytest.raises(InvalidArgumentError, match="is no Recorder: give references="):
+        CtxEvalEventHandler([])
