@@ -8,7 +8,15 @@ from importlib import import_module
 
 from benchmarks.measuring import table
 
-NAMES = ("importing", "ids", "texts", "judging", "capturing", "storing")
+NAMES = (
+    "importing",
+    "ids",
+    "texts",
+    "judging",
+    "capturing",
+    "capturing_llamaindex",
+    "storing",
+)
 
 
 def main() -> None:
