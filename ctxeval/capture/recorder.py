@@ -61,7 +61,7 @@ class Recorder:
         question_key: Where the question stands in an application's input, if it is not
             found by itself: a key, an attribute, or a function of the input.
         answer_key: Where the answer stands in its output, likewise.
-        capture_prompts: Also note which chunks stand in what the model was shown last, as
+        capture_prompts: Also note which chunks stand in the last prompt that holds any, as
             the stage "prompt"?
         sample_rate: The share of queries that are kept, in [0, 1]; which ones is decided
             by a hash of the query's id, so that all metrics of a query agree.

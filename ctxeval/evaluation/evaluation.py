@@ -28,7 +28,7 @@ class Summary(NamedTuple):
         scored: How many samples have a value.
         undefined: Of how many nothing was expected.
         failed: How many could not be judged.
-        skipped: How many lack a field.
+        skipped: How many lack a field, also where "auto" therefore did not ask the metric.
         bounds: The mean if what failed had its least, and if it had its greatest possible
             value.
         signature: What decided the values besides the samples; several where they differ.
@@ -184,7 +184,7 @@ class Evaluation:
         scored = column.scored()
         values = [value for _, value in scored]
         groups = None if names is None else [names[place] for place, _ in scored]
-        failed = column.count("failed")
+        undefined, failed = column.count("undefined"), column.count("failed")
         bounds = None
         if scored or failed:
             n = len(scored) + failed
@@ -193,9 +193,9 @@ class Evaluation:
             metric,
             mean_interval(values, confidence, clusters=groups) if values else None,
             len(scored),
-            column.count("undefined"),
+            undefined,
             failed,
-            column.count("skipped"),
+            len(self) - len(scored) - undefined - failed,
             bounds,
             " | ".join(column.signatures),
         )
@@ -293,7 +293,7 @@ class Evaluation:
         for name, column in self._columns.items():
             values = [value for _, value in column.scored()]
             mean = f"{sum(values) / len(values):.3f}" if values else "no value"
-            lines.append(f"  {name:42} {mean:>8}  ({len(values)} of {len(column.rows)} scored)")
+            lines.append(f"  {name:42} {mean:>8}  ({len(values)} of {len(self)} scored)")
         return "\n".join(lines)
 
 

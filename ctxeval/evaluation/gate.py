@@ -98,7 +98,7 @@ def check(
             raise InvalidArgumentError(f"gate: {name!r} was not scored: {near(name, summaries)}")
     if max_drop and baseline is None:
         raise InvalidArgumentError("max_drop: it needs a baseline to fall from: give baseline=")
-    checks = [_coverage(one, len(candidate), min_coverage) for one in summaries.values()]
+    checks = [_coverage(one, min_coverage) for one in summaries.values()]
     checks += [_floor(summaries[name], floor) for name, floor in (minimum or {}).items()]
     if baseline is not None:
         checks.append(_kept(baseline, candidate, min_coverage))
@@ -128,12 +128,10 @@ def as_table(checks: list[Check]) -> str:
     )
 
 
-def _coverage(one: Summary, samples: int, least: float) -> Check:
-    # A sample that "auto" had no such metric for counts too: a lost field must not open the gate.
-    possible = samples - one.undefined
-    skipped = possible - one.scored - one.failed
-    found = f"{one.scored} of {possible} scored ({one.failed} failed, {skipped} skipped)"
-    passed = possible == 0 or one.scored / possible >= least
+def _coverage(one: Summary, least: float) -> Check:
+    possible = one.scored + one.failed + one.skipped
+    found = f"{one.scored} of {possible} scored ({one.failed} failed, {one.skipped} skipped)"
+    passed = possible == 0 or one.coverage >= least
     return Check(one.metric, f"coverage >= {least:g}", found, passed)
 
 

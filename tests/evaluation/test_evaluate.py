@@ -278,7 +278,9 @@ def test_an_output_that_cannot_be_written(tmp_path, place, message):
 def test_a_table_of_samples_with_different_metrics(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = {"id": "2", "retrieved_contexts": ["a text"], "reference_contexts": ["a text"]}
-    evaluate([by_id("1", ["a"]), texts], "auto", output=tmp_path / "run.parquet")
+    run = evaluate([by_id("1", ["a"]), texts], "auto", output=tmp_path / "run.parquet")
+    counts = {one.metric: (one.scored, one.skipped, one.coverage) for one in run.summary()}
+    assert counts["non_llm_context_recall"] == (1, 1, 0.5)
     table = parquet.read_table(tmp_path / "run.parquet")
     assert table["non_llm_context_recall"].to_pylist() == [None, 1.0]
     assert table["id_based_context_recall_status"].to_pylist() == ["scored", None]
