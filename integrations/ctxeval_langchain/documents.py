@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.documents import Document
@@ -111,7 +112,7 @@ def _identify(
         try:
             own = id_key(document)
         except Exception as error:  # the user's code: its fault must not cost the record
-            logger.warning("ctxeval: id_key failed with %r; the next source of ids is used", error)
+            _tell(f"id_key failed with {error!r}: the next source of ids is used")
             own = None
         if _is_id(own):
             return str(own), "id_key"
@@ -125,6 +126,12 @@ def _identify(
         if _is_id(metadata.get(key)):
             return str(metadata[key]), f"metadata:{key}"
     return text_id(text), TEXT_HASH
+
+
+@lru_cache(maxsize=32)
+def _tell(line: str) -> None:
+    """Log a line once, however many chunks it is true of."""
+    logger.warning("ctxeval: %s", line)
 
 
 def _is_id(value: Any) -> bool:

@@ -71,6 +71,14 @@ def test_an_id_key_goes_before_all_others(make_handler, id_key, expected):
     assert identity(handler, document) == [expected]
 
 
+def test_an_id_key_that_fails_is_told_once(make_handler, caplog):
+    handler = make_handler(id_key=lambda one: one.metadata["never there"])
+    with caplog.at_level(logging.WARNING, "ctxeval"):
+        chunks(handler, Document("t", id="a"), Document("u", id="b"))
+    (line,) = [one for one in caplog.messages if "id_key failed" in one]
+    assert "KeyError('never there')" in line
+
+
 class Loses(BaseRetriever):
     """Gives what the inner retriever found, without its ids, and a text of its own."""
 
