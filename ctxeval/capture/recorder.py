@@ -357,7 +357,9 @@ class Recorder:
         from ctxeval.evaluation.rows import Row
 
         self.flush()
-        return Evaluation(Row(one.id, one.sample(), one.scores) for one in self.records)
+        return Evaluation(
+            Row(one.id, one.sample(), one.scores, tuple(one.stages())) for one in self.records
+        )
 
     def to_pandas(self) -> Any:
         """Give the records as a pandas DataFrame, one row each, a column per metric.

@@ -11,6 +11,7 @@ from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.extras import load
+from ctxeval.record.query import Retrieval
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample
 
@@ -28,25 +29,32 @@ class Row:
         id: The sample's `key`.
         sample: The sample.
         results: Its results, by the metric's name.
+        stages: Where it was captured, every retrieval inside of the query, as
+            `QueryRecord.stages` gives them, with their own scores.
     """
 
     id: str
     sample: Sample
     results: Mapping[str, MetricResult] = field(default_factory=dict)
+    stages: tuple[Retrieval, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""
-        return {
+        data: dict[str, Any] = {
             "id": self.id,
             "sample": self.sample.model_dump(exclude_defaults=True),
             "results": {name: result.to_dict() for name, result in self.results.items()},
         }
+        if self.stages:
+            data["stages"] = [stage.to_dict() for stage in self.stages]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Row:
         """Read what `to_dict` wrote."""
         results = {name: MetricResult.from_dict(one) for name, one in data["results"].items()}
-        return cls(data["id"], Sample(**data["sample"]), results)
+        stages = tuple(Retrieval.from_dict(stage) for stage in data.get("stages", ()))
+        return cls(data["id"], Sample(**data["sample"]), results, stages)
 
 
 def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:

@@ -18,6 +18,7 @@ Seen = dict[int, Any]
 
 NO_TEXTS = {
     *("id", "key", "run", "metric", "status", "signature", "judge", "id_source", "kind"),
+    *("name", "span"),
     *("retrieved_context_ids", "reference_context_ids", "retrieved_spans", "reference_spans"),
 }
 """The names of fields of plain data that hold ids and names, not texts."""

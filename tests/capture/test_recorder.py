@@ -9,6 +9,7 @@ import pytest
 
 from ctxeval import (
     Chunk,
+    Evaluation,
     InvalidArgumentError,
     InvalidSampleError,
     QueryRecord,
@@ -407,6 +408,21 @@ def test_the_records_as_an_evaluation():
     assert len(evaluation) == 2
     assert list(evaluation.values("reciprocal_rank").values()) == [0.5]
     assert evaluation.summary()[0].scored == 1
+
+
+def test_the_stages_are_saved_with_an_evaluation(tmp_path):
+    pytest.importorskip("scipy")
+    found, kept = (chunk(0, "a"), chunk(1, "b")), (chunk(0, "b"),)
+    stages = [
+        Retrieval("q", found),
+        Retrieval("q", kept, "cut", "rerank", order=1, inputs=(0,)),
+    ]
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["b"]}])
+    taken(recorder, QueryRecord("1", "q", retrievals=stages))
+    saved = recorder.evaluation().save(tmp_path / "run.jsonl")
+    (row,) = Evaluation.load(saved).rows
+    assert row.stages == tuple(recorder.records[0].stages())
+    assert [one.scores["id_based_context_precision"].value for one in row.stages] == [0.5, 1]
 
 
 class TestStore:

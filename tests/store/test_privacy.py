@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxeval import Chunk, ContextRecall, QueryRecord, Recorder, Retrieval, Store, StoreError
+from ctxeval.evaluation.rows import Row
 from ctxeval.judges.cells import text_hash
 from ctxeval.testing import ScriptedLLM
 
@@ -51,9 +52,8 @@ def test_without_texts_hashes_ids_and_verdicts_stay(file: Path) -> None:
     record = scored_record()
     with Store(file, store_text=False) as store:
         store.put_records([record])
-        row = {"id": "1", "sample": record.sample().model_dump(), "results": {
-            name: result.to_dict() for name, result in record.scores.items()}}  # fmt: skip
-        store.put_run("run", {"model": "m"}, [row])
+        row = Row("1", record.sample(), record.scores, tuple(record.stages()))
+        store.put_run("run", {"model": "m"}, [row.to_dict()])
         assert b"anna" not in bytes_of(file)
         (kept,) = store.records(question=record.question.upper())
         (kept_row,) = store.run("run").rows()
