@@ -48,7 +48,11 @@ class Span(BaseModel):
             InvalidSampleError: A bound is no integer, is negative or the end precedes the start.
         """
         for name, value in (("start", start), ("end", end)):
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+            # The type first: asking for Integral takes half the time, and each chunk has a span.
+            whole = type(value) is int or (
+                isinstance(value, Integral) and not isinstance(value, bool)
+            )
+            if not whole or value < 0:
                 raise InvalidSampleError(
                     f"Span.{name}: {short(value)} is no character position: give an integer >= 0"
                 )

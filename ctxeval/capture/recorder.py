@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import itertools
 import logging
 import os
 import threading
@@ -11,15 +12,17 @@ import time
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.capture.advice import IdAdvice
 from ctxeval.capture.budget import Budget
-from ctxeval.capture.grading import Plan, plan, score_at_once
+from ctxeval.capture.grading import plan, score_at_once
+from ctxeval.capture.judging import Judging
+from ctxeval.capture.keeping import Keeping
+from ctxeval.capture.notices import Notices
 from ctxeval.capture.worker import Worker
-from ctxeval.errors import InvalidArgumentError, describe, short
+from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
@@ -29,7 +32,6 @@ from ctxeval.sample import Sample
 if TYPE_CHECKING:
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
-    from ctxeval.scoring import Results
     from ctxeval.store import Store
 
 logger = logging.getLogger("ctxeval")
@@ -37,11 +39,7 @@ logger = logging.getLogger("ctxeval")
 EXIT_SECONDS = 2.0
 """How long the interpreter's exit waits for scores that are still to come."""
 
-SAVED_TOGETHER = 64
-"""How many records go to the store at once where they come quickly."""
-
-WARN_EVERY = 60.0
-"""Seconds between two warnings about records that were dropped."""
+_order = itertools.count()
 
 
 class Recorder:
@@ -69,9 +67,6 @@ class Recorder:
         max_records: How many records are kept; the oldest go. None: all.
         max_requests_per_minute: How many requests to models captured traffic may cause.
         max_tokens_per_day: How many tokens, sent and received, it may cause.
-
-    Attributes:
-        dropped: How many records were left out, or left without a model's scores, by reason.
 
     Raises:
         InvalidArgumentError: A metric is unknown, or a number is out of range.
@@ -109,26 +104,28 @@ class Recorder:
         self.question_key = question_key
         self.answer_key = answer_key
         self.capture_prompts = capture_prompts
-        self._store = None if store is None else _opened(store)
         self._metrics = MetricSet(metrics, llm)
-        if (kept := self._store) is not None:
+        kept = None if store is None else _opened(store)
+        if kept is not None:
             self._metrics = self._metrics.with_judges(lambda judge: judge.with_cache(kept))
         self._references = References.of(references)
         self._sample_rate = sample_rate
-        self._max_pending = max_pending
         self._max_records = max_records
-        self._budget = Budget(max_requests_per_minute, max_tokens_per_day, self._store)
         self._worker = Worker(max_pending, self._save)
-        self._unsaved: dict[str, QueryRecord] = {}
+        budget = Budget(max_requests_per_minute, max_tokens_per_day, kept)
+        self._judging = Judging(budget, max_pending, self._keep)
+        self._keeping = None if kept is None else Keeping(kept, self._not_stored)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
+        self._lock = threading.Lock()
         self._advice = IdAdvice()
-        self._told: set[str] = set()
-        self._changed = threading.Condition()
-        self._judging = 0
+        self._notices = Notices()
         self._closed = False
-        self._warned: float | None = None
         _recorders.add(self)
-        self.dropped: Counter[str] = Counter()
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """How many records were left out, or left without a model's scores, by reason."""
+        return self._notices.dropped
 
     @classmethod
     def of(cls, recorder: Recorder | None, options: Mapping[str, Any]) -> Recorder:
@@ -150,28 +147,25 @@ class Recorder:
             )
         return recorder
 
+    @staticmethod
+    def next_order() -> int:
+        """Give a query that begins its place in the order of asking, whatever its framework."""
+        return next(_order)
+
     def submit(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
         """Take a query over from an adapter. Never waits.
 
         Args:
-            order: The query's place in the order of asking.
+            order: The query's place in the order of asking: what `next_order` gave at its
+                beginning.
             trace_id: What names the query; it decides whether it is sampled.
             make: Makes the record, on the worker's thread. A record with an id that has
                 been there takes the earlier one's place.
         """
         if self._closed:
-            self._drop("the recorder is closed")
+            self._notices.drop("the recorder is closed")
         elif not self._worker.put(lambda: self._take(order, trace_id, make)):
-            self._drop("too many were waiting")
-
-    def _drop(self, reason: str) -> None:
-        self.dropped[reason] += 1
-        now = time.monotonic()
-        if self._warned is None or now - self._warned >= WARN_EVERY:
-            self._warned = now
-            logger.warning(
-                "ctxeval leaves records out: %s (%d so far)", reason, self.dropped[reason]
-            )
+            self._notices.drop("too many were waiting")
 
     def _sampled(self, trace_id: object) -> bool:
         if self._sample_rate == 1:
@@ -187,9 +181,9 @@ class Recorder:
             record = make()
         except Exception:
             logger.exception("ctxeval could not read a captured query")
-            self._drop("it could not be read")
+            self._notices.drop("it could not be read")
             return
-        with self._changed:
+        with self._lock:
             self._records[record.id] = (order, record)
             while self._max_records is not None and len(self._records) > self._max_records:
                 self._records.popitem(last=False)
@@ -198,25 +192,6 @@ class Recorder:
         self._score(record)
         self._tell(record)
         self._keep(record)
-
-    def _keep(self, record: QueryRecord) -> None:
-        """Put the record into the store with the next ones."""
-        if self._store is not None:
-            with self._changed:
-                self._unsaved[record.id] = record
-            if len(self._unsaved) >= SAVED_TOGETHER:
-                self._save()
-
-    def _save(self) -> None:
-        with self._changed:
-            records, self._unsaved = list(self._unsaved.values()), {}
-        if self._store is None or not records:
-            return
-        try:
-            self._store.put_records(records)
-        except Exception as error:  # the application and the scores go on without
-            self.dropped["the store failed"] += len(records)
-            self._say_once("store", f"records could not be stored: {error}")
 
     def _refer(self, record: QueryRecord) -> None:
         """Find what is expected: what came along as metadata, or what the references say."""
@@ -228,58 +203,30 @@ class Recorder:
     def _score(self, record: QueryRecord) -> None:
         planned = plan(record, self._metrics)
         score_at_once(record, planned, self._metrics)
-        if not planned.later:
-            return
-        groups = {(metric.judge.shared_by, metric.purpose) for metric in planned.later}
-        reason = "too many were waiting for a model" if self._judging >= self._max_pending else ""
-        reason = reason or self._budget.admit(len(groups))
-        if reason:
-            self._drop(reason)
-            for metric in planned.later:
-                record.scores[metric.name] = metric.result(None, "skipped", reason)
-            return
-        record.pending = frozenset(metric.name for metric in planned.later)
-        self._judge_later(record, planned, len(groups))
-
-    def _judge_later(self, record: QueryRecord, planned: Plan, reserved: int) -> None:
-        from ctxeval.scoring import begin_all
-
-        with self._changed:
-            self._judging += 1
-
-        def finish(future: Future[Results]) -> None:
-            results: Results = {}
-            try:
-                results = future.result()
-            except Exception as error:
-                logger.exception("ctxeval could not judge a captured query")
-                said = describe(error)
-                results = {m.name: m.result(None, "failed", said) for m in planned.later}
-            finally:
-                usages = {id(r.usage): r.usage for r in results.values() if r.usage is not None}
-                self._budget.settle(reserved, list(usages.values()))
-                record.scores = {**record.scores, **results}
-                record.pending = frozenset()
-                self._keep(record)
-                with self._changed:
-                    self._judging -= 1
-                    self._changed.notify_all()
-
-        begin_all([planned.sample], planned.later)[0].add_done_callback(finish)
+        if planned.later and (refused := self._judging.begin(record, planned)):
+            self._notices.drop(refused)
 
     def _tell(self, record: QueryRecord) -> None:
         """Log once what the user should know."""
         if not record.scores and not record.pending:
             why = record.unreferenced or "the metrics that were chosen do not fit"
-            self._say_once("unscored", f"nothing can be scored of {short(record.question)}: {why}")
+            line = f"nothing can be scored of {short(record.question)}: {why}"
+            self._notices.once("unscored", line)
         self._advice.see(record)
         for kind, line in enumerate(self._advice.lines()):
-            self._say_once(f"advice {kind}", line)
+            self._notices.once(f"advice {kind}", line)
 
-    def _say_once(self, kind: str, line: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            logger.warning("ctxeval: %s", line)
+    def _keep(self, record: QueryRecord) -> None:
+        if self._keeping is not None:
+            self._keeping.put(record)
+
+    def _save(self) -> None:
+        if self._keeping is not None:
+            self._keeping.save()
+
+    def _not_stored(self, records: int, error: Exception) -> None:
+        self.dropped["the store failed"] += records
+        self._notices.once("store", f"records could not be stored: {error}")
 
     @property
     def records(self) -> list[QueryRecord]:
@@ -288,7 +235,7 @@ class Recorder:
         Those by a model may still be `pending`: `flush` waits for them.
         """
         self._worker.join()
-        with self._changed:
+        with self._lock:
             ordered = sorted(self._records.values(), key=lambda entry: entry[0])
         return [record for _, record in ordered]
 
@@ -336,9 +283,8 @@ class Recorder:
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._worker.join(timeout):
             return False
-        with self._changed:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            judged = self._changed.wait_for(lambda: not self._judging, left)
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        judged = self._judging.wait(left)
         self._save()
         return judged
 
@@ -384,8 +330,10 @@ def _finish() -> None:
 def _after_fork() -> None:
     # What was under way is the parent's, and so is whoever held a lock.
     for recorder in list(_recorders):
-        recorder._changed = threading.Condition()
-        recorder._judging = 0
+        recorder._lock = threading.Lock()
+        recorder._judging.start_over()
+        if recorder._keeping is not None:
+            recorder._keeping.start_over()
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,12 +5,11 @@ Runs go by their ids as integers: a UUID is hashed by Python code at every look-
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-_order = itertools.count()
+from ctxeval import Recorder
 
 
 class RetrieverRun:
@@ -123,7 +122,7 @@ class Query:
     ) -> None:
         """Begin."""
         self.root_id = root_id
-        self.order = next(_order)
+        self.order = Recorder.next_order()
         self.name = name
         self.input = input
         self.metadata = metadata

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxeval import QueryStatus
+from ctxeval import QueryStatus, Recorder
 from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.stages import Frame, Stage
 
 if TYPE_CHECKING:
     from ctxeval_llamaindex.takers import Taker
-
-_order = itertools.count()
 
 
 class Process:
@@ -98,7 +95,7 @@ class Query:
         """Begin."""
         self.id_ = id_
         self.kind = kind
-        self.order = next(_order)
+        self.order = Recorder.next_order()
         self.generation = Process.generation
         self.name = name
         self.input = input

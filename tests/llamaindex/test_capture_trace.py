@@ -168,10 +168,12 @@ def test_both_frameworks():
             return [Document(id="lc", page_content="text")]
 
     with ctxeval.trace() as t:
-        Kb().invoke("langchain?")
-        engine("li").query("llamaindex?")
-    found = {one.question: [chunk.id for chunk in one.chunks()] for one in t.records}
-    assert found == {"langchain?": ["lc"], "llamaindex?": ["li"]}
+        Kb().invoke("first")
+        engine("li").query("second")
+        engine("li").query("third")
+        Kb().invoke("fourth")
+    found = [(one.question, *(chunk.id for chunk in one.chunks())) for one in t.records]
+    assert found == [("first", "lc"), ("second", "li"), ("third", "li"), ("fourth", "lc")]
 
 
 def test_one_framework_inside_of_the_other():
