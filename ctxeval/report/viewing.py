@@ -1,0 +1,256 @@
+"""Make views of captured records, and of samples with their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ctxeval.metrics import ContextRelevance, ContextUtilization
+from ctxeval.record.query import Chunk, QueryRecord, Retrieval
+from ctxeval.report.view import (
+    ChunkView,
+    Found,
+    MetricView,
+    QueryView,
+    StageView,
+    Support,
+    UnitView,
+    VerdictView,
+)
+from ctxeval.result import MetricResult
+from ctxeval.sample import Sample, Span
+from ctxeval.verdicts import Verdict, Verdicts
+
+Results = Mapping[str, MetricResult]
+
+_JUDGES = {"id": "id", "text": "text", "span": "place", "llm": "model"}
+_KINDS = {"id": "id", "text": "text", "span": "place", "llm": "claim"}
+_FOR = {ContextUtilization.name: "for the answer", ContextRelevance.name: "for the question"}
+
+
+def view_of_record(record: QueryRecord) -> QueryView:
+    """Make the view of a captured query.
+
+    Args:
+        record: The record; its scores may still be pending.
+    """
+    expected = record.reference or Sample()
+    said = _Said([record.scores, *(stage.scores for stage in record.retrievals)])
+    return QueryView(
+        record.id,
+        record.question,
+        record.answer,
+        record.status,
+        metric_views(record.scores),
+        tuple(sorted(record.pending)),
+        tuple(_stage(stage, stage.scores, said) for stage in record.stages()),
+        _units(record.scores, expected, record.chunks()),
+        expected.reference,
+        record.unreferenced,
+    )
+
+
+def view_of_sample(
+    sample: Sample, results: Results, stages: Sequence[Retrieval] = (), id: str | None = None
+) -> QueryView:
+    """Make the view of a sample with its results.
+
+    Args:
+        sample: The sample.
+        results: Its results, by the metric's name.
+        stages: What was retrieved in between, where that is known.
+        id: The query's id; None: the sample's key.
+    """
+    chunks = _chunks_of(sample)
+    said = _Said([results, *(stage.scores for stage in stages)])
+    shown = [_stage(stage, stage.scores, said) for stage in stages]
+    if not stages and chunks is not None:
+        only = Retrieval(sample.user_input or "", chunks)
+        shown = [_stage(only, results, said, captured=False)]
+    return QueryView(
+        sample.key if id is None else id,
+        sample.user_input or "",
+        sample.response,
+        "ok",
+        metric_views(results),
+        (),
+        tuple(shown),
+        _units(results, sample, chunks or ()),
+        sample.reference,
+    )
+
+
+def metric_views(results: Results) -> tuple[MetricView, ...]:
+    """Make the views of results."""
+    return tuple(
+        MetricView(name, one.value, one.status, one.reason, one.bounds)
+        for name, one in results.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Who gave verdicts, and for what."""
+
+    name: str  # as of Judge.name
+    label: str
+    signature: str
+
+    @classmethod
+    def of(cls, metric: str, verdicts: Verdicts) -> _Judge:
+        name = verdicts.judge.partition("(")[0]
+        label = _JUDGES.get(name, name)
+        if name == "llm":
+            label = f"{label}, {_FOR.get(metric, 'for the reference')}"
+        return cls(name, label, verdicts.judge)
+
+
+class _Said:
+    """Each judge's verdicts on chunks, by what stands in the chunk.
+
+    What a judge says of an id, a text or a place holds wherever the same stands again, so
+    that a verdict on a chunk of the last stage is shown on earlier stages too.
+    """
+
+    def __init__(self, scores: Iterable[Results]) -> None:
+        self._of: dict[_Judge, dict[str, VerdictView]] = {}
+        for results in scores:
+            for metric, verdicts in _distinct(results):
+                judge = _Judge.of(metric, verdicts)
+                texts = [unit.text for unit in verdicts.units]
+                for verdict in verdicts.chunks:
+                    known = self._of.setdefault(judge, {})
+                    old = known.get(verdict.text)
+                    if old is None or (verdict.matched and not old.matched):
+                        known[verdict.text] = _verdict(judge, verdict, texts)
+        labels = [judge.label for judge in self._of]
+        for judge, known in self._of.items():  # two text judges with different thresholds, say
+            if labels.count(judge.label) > 1:
+                for text, said in known.items():
+                    known[text] = replace(said, judge=judge.signature)
+
+    def of(self, chunk: Chunk) -> tuple[VerdictView, ...]:
+        keys = {"id": chunk.id, "span": _place(chunk.span)}
+        found = (known.get(keys.get(judge.name, chunk.text)) for judge, known in self._of.items())
+        return tuple(verdict for verdict in found if verdict is not None)
+
+
+def _distinct(results: Results) -> Iterable[tuple[str, Verdicts]]:
+    """Go through the verdicts of results, those that metrics share only once.
+
+    Those of a metric that saw but the first k chunks come last.
+    """
+    seen: set[int] = set()
+    for metric, result in sorted(results.items(), key=lambda entry: "@" in entry[0]):
+        if result.verdicts is not None and id(result.verdicts) not in seen:
+            seen.add(id(result.verdicts))
+            yield metric, result.verdicts
+
+
+def _verdict(judge: _Judge, verdict: Verdict, units: Sequence[str]) -> VerdictView:
+    matched = tuple(units[unit] for unit in verdict.matched if unit < len(units))
+    return VerdictView(
+        judge.label,
+        verdict.value,
+        matched,
+        verdict.similarity,
+        verdict.reason,
+        verdict.votes,
+    )
+
+
+def _place(span: Span | None) -> str:
+    return "" if span is None else f"{span.document}[{span.start}:{span.end}]"
+
+
+def _chunks_of(sample: Sample) -> tuple[Chunk, ...] | None:
+    """Make chunks of what a sample retrieved; None where it does not say."""
+    texts, ids, spans = (
+        sample.retrieved_contexts,
+        sample.retrieved_context_ids,
+        sample.retrieved_spans,
+    )
+    known = next((one for one in (texts, ids, spans) if one is not None), None)
+    if known is None:
+        return None
+    return tuple(
+        Chunk(
+            rank,
+            "" if ids is None else ids[rank],
+            "",
+            "" if texts is None else texts[rank],
+            span=None if spans is None else spans[rank],
+        )
+        for rank in range(len(known))
+    )
+
+
+def _stage(stage: Retrieval, scores: Results, said: _Said, *, captured: bool = True) -> StageView:
+    chunks = tuple(
+        ChunkView(
+            rank,
+            chunk.id,
+            chunk.id_source,
+            chunk.text,
+            chunk.score,
+            _place(chunk.span),
+            said.of(chunk),
+        )
+        for rank, chunk in enumerate(stage.chunks, start=1)
+    )
+    return StageView(
+        stage.kind,
+        stage.name,
+        stage.query,
+        stage.latency if captured else None,
+        stage.error,
+        metric_views(stage.scores),
+        chunks,
+        tuple(_found(scores)),
+    )
+
+
+def _found(scores: Results) -> Iterable[Found]:
+    seen: set[str] = set()
+    for metric, verdicts in _distinct(scores):
+        judge = _Judge.of(metric, verdicts)
+        covered = verdicts.covered()
+        if covered and judge.label not in seen:
+            seen.add(judge.label)
+            yield Found(judge.label, sum(value is True for value in covered), len(covered))
+
+
+def _units(results: Results, expected: Sample, chunks: Sequence[Chunk]) -> tuple[UnitView, ...]:
+    """Give what was expected with what was found of it, each kind once."""
+    units: dict[str, tuple[UnitView, ...]] = {}
+    for metric, verdicts in _distinct(results):
+        judge = _Judge.of(metric, verdicts)
+        kind = _KINDS.get(judge.name, judge.name)
+        if verdicts.units and kind not in units:
+            units[kind] = tuple(_unit(kind, judge, unit, chunks) for unit in verdicts.units)
+    # What no judge spoke of is shown all the same.
+    nothing = not chunks and any(one.value == 0 for one in results.values())
+    value, reason = (False, "nothing was retrieved") if nothing else (None, "not judged")
+    for kind, texts in _expected(expected).items():
+        unjudged = tuple(UnitView(kind, "", text, value, reason) for text in texts)
+        units.setdefault(kind, unjudged)
+    return tuple(unit for kind in units.values() for unit in kind)
+
+
+def _unit(kind: str, judge: _Judge, unit: Verdict, chunks: Sequence[Chunk]) -> UnitView:
+    supports = tuple(
+        Support(rank + 1, chunks[rank].id) for rank in unit.matched if rank < len(chunks)
+    )
+    return UnitView(
+        kind, judge.label, unit.text, unit.value, unit.reason, unit.similarity, supports
+    )
+
+
+def _expected(sample: Sample) -> dict[str, Sequence[str]]:
+    kinds: dict[str, Sequence[str]] = {
+        "id": list(sample.reference_context_ids or ()),
+        "text": sample.reference_contexts or (),
+        "place": [_place(span) for span in sample.reference_spans or ()],
+        "claim": sample.reference_claims or (),
+    }
+    return {kind: texts for kind, texts in kinds.items() if texts}

@@ -1,0 +1,101 @@
+"""The words and numbers that every renderer shows, and hostile text made harmless."""
+
+from __future__ import annotations
+
+from ctxeval.report.view import MetricView
+
+_BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
+_CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "�")
+_HARMLESS = str.maketrans(
+    {
+        **_BIDI,
+        **_CONTROLS,
+        **_SURROGATES,
+        0x2028: "\n",
+        0x2029: "\n",
+        0xFFFE: "�",
+        0xFFFF: "�",
+    }
+)
+
+
+def clean(text: str, limit: int | None = None) -> str:
+    r"""Make a text harmless to show: it keeps its lines and loses what steers its reader.
+
+    Control characters, half surrogate pairs and what turns the direction of writing around
+    become "�".
+
+    Args:
+        text: The text.
+        limit: How many characters are shown at most; the last one is "…" where it is cut.
+
+    Examples:
+        >>> clean("a\x1b[31mb")
+        'a�[31mb'
+        >>> clean("abcdef", 4)
+        'abc…'
+    """
+    if limit is not None and len(text) > limit:
+        return f"{text[: limit - 1].translate(_HARMLESS)}…"
+    return text.replace("\r\n", "\n").translate(_HARMLESS)
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """Make a text harmless and fold it into one line."""
+    if limit is not None:
+        text = text[: 8 * limit + 80]  # a megabyte of blanks need not be folded
+    return clean(" ".join(text.split()), limit)
+
+
+def number(value: float | None) -> str:
+    """Write a score, "–" where there is none."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def given(value: float | None) -> str:
+    """Write what a retriever gave a chunk, on whatever scale it has."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def similarity(value: float | None) -> str:
+    """Write how similar a pair is, "" where similarity decided nothing."""
+    return "" if value is None else f"similarity {value:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    """Write how long something took.
+
+    Examples:
+        >>> seconds(0.0042), seconds(1.234), seconds(None)
+        ('4.2 ms', '1.2 s', '')
+    """
+    if value is None:
+        return ""
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.1f} s"
+
+
+def relevance(value: bool | None) -> str:
+    """Say of a chunk what its verdict means."""
+    return {True: "relevant", False: "not relevant", None: "unread"}[value]
+
+
+def coverage(value: bool | None) -> str:
+    """Say of a unit what its verdict means."""
+    return {True: "found", False: "missing", None: "unknown"}[value]
+
+
+def bounds(metric: MetricView) -> str:
+    """Write between what a value lies that could not be had, "" where that says nothing."""
+    if metric.value is not None or metric.bounds is None:
+        return ""
+    low, high = metric.bounds
+    return f"between {low:.3f} and {high:.3f}"
+
+
+def votes(cast: tuple[bool | None, ...]) -> str:
+    """Write how the repeats voted, "" where there were none."""
+    if not cast:
+        return ""
+    yes, no, unread = cast.count(True), cast.count(False), cast.count(None)
+    return f"votes: {yes} yes, {no} no" + (f", {unread} unread" if unread else "")
