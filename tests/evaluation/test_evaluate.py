@@ -335,3 +335,13 @@ def test_an_unknown_metric_names_the_near_ones():
 def test_an_impossible_concurrency(concurrency):
     with pytest.raises(InvalidArgumentError, match="concurrency"):
         evaluate(SAMPLES, IDS, concurrency=concurrency)
+
+
+def test_what_a_judging_cost_counts_once_also_when_it_is_read_back(tmp_path):
+    llm = ScriptedLLM(relevant={"x"})
+    sample = {"user_input": "q", "reference": "r", "response": "s", "retrieved_contexts": ["x"]}
+    evaluation = evaluate([sample], llm=llm)
+    assert evaluation.usage.requests == len(llm.calls) == 3
+    read = Evaluation.load(evaluation.save(tmp_path / "run.jsonl"))
+    assert read.usage == evaluation.usage
+    assert [row.to_dict() for row in read.rows] == [row.to_dict() for row in evaluation.rows]
