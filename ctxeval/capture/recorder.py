@@ -11,22 +11,22 @@ import threading
 import time
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ctxeval.capture.advice import IdAdvice
+from ctxeval.capture.advice import Advice
 from ctxeval.capture.budget import Budget
 from ctxeval.capture.grading import plan, score_at_once
 from ctxeval.capture.judging import Judging
 from ctxeval.capture.keeping import Keeping
 from ctxeval.capture.notices import Notices
 from ctxeval.capture.worker import Worker
-from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
-from ctxeval.record.references import References, expected_in
+from ctxeval.record.references import KEYS, References, expected_in, unknown_in
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
@@ -100,6 +100,12 @@ class Recorder:
             raise InvalidArgumentError(f"sample_rate: {short(sample_rate)} is no number: give 0.1")
         if not 0 <= sample_rate <= 1:
             raise InvalidArgumentError(f"sample_rate: {sample_rate!r} is not from 0 to 1")
+        keys = {"id_key": id_key, "question_key": question_key, "answer_key": answer_key}
+        for name, key in keys.items():
+            if key is not None and not callable(key) and (not isinstance(key, str) or not key):
+                raise InvalidArgumentError(f"{name}: {short(key)} is no key: a name, or a function")
+        if not isinstance(capture_prompts, bool):
+            raise InvalidArgumentError(f"capture_prompts: {short(capture_prompts)} is no bool")
         self.id_key = id_key
         self.question_key = question_key
         self.answer_key = answer_key
@@ -117,15 +123,33 @@ class Recorder:
         self._keeping = None if kept is None else Keeping(kept, self._not_stored)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
         self._lock = threading.Lock()
-        self._advice = IdAdvice()
+        self._advice = Advice(id_key, question_key, answer_key)
         self._notices = Notices()
+        self._without_retrieval = 0
         self._closed = False
         _recorders.add(self)
+
+    def __repr__(self) -> str:
+        counts = [f"{len(self._records)} records"]
+        if self._without_retrieval:
+            counts.append(f"{self._without_retrieval} queries without retrieval")
+        counts += [f"{n} left out: {reason}" for reason, n in self.dropped.items()]
+        return f"<Recorder: {', '.join(counts)}>"
 
     @property
     def dropped(self) -> Counter[str]:
         """How many records were left out, or left without a model's scores, by reason."""
         return self._notices.dropped
+
+    @property
+    def without_retrieval(self) -> int:
+        """How many queries ended without any retrieval: they leave no record."""
+        return self._without_retrieval
+
+    def count_without_retrieval(self) -> None:
+        """Note, for an adapter, that a query ended without any retrieval."""
+        with self._lock:
+            self._without_retrieval += 1
 
     @classmethod
     def of(cls, recorder: Recorder | None, options: Mapping[str, Any]) -> Recorder:
@@ -152,15 +176,21 @@ class Recorder:
         """Give a query that begins its place in the order of asking, whatever its framework."""
         return next(_order)
 
-    def submit(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
+    def submit(
+        self,
+        order: int,
+        trace_id: object,
+        make: Callable[[], QueryRecord | Sequence[QueryRecord]],
+    ) -> None:
         """Take a query over from an adapter. Never waits.
 
         Args:
             order: The query's place in the order of asking: what `next_order` gave at its
                 beginning.
             trace_id: What names the query; it decides whether it is sampled.
-            make: Makes the record, on the worker's thread. A record with an id that has
-                been there takes the earlier one's place.
+            make: Makes the record, on the worker's thread, or the records, where it turns out
+                to be several queries. A record with an id that has been there takes the
+                earlier one's place.
         """
         if self._closed:
             self._notices.drop("the recorder is closed")
@@ -173,16 +203,25 @@ class Recorder:
         digest = hashlib.sha256(str(trace_id).encode()).digest()
         return int.from_bytes(digest[:7], "big") / 2**56 < self._sample_rate
 
-    def _take(self, order: int, trace_id: object, make: Callable[[], QueryRecord]) -> None:
+    def _take(
+        self,
+        order: int,
+        trace_id: object,
+        make: Callable[[], QueryRecord | Sequence[QueryRecord]],
+    ) -> None:
         if not self._sampled(trace_id):
             self.dropped["not sampled"] += 1
             return
         try:
-            record = make()
+            made = make()
         except Exception:
             logger.exception("ctxeval could not read a captured query")
             self._notices.drop("it could not be read")
             return
+        for record in [made] if isinstance(made, QueryRecord) else made:
+            self._take_record(order, record)
+
+    def _take_record(self, order: int, record: QueryRecord) -> None:
         with self._lock:
             self._records[record.id] = (order, record)
             while self._max_records is not None and len(self._records) > self._max_records:
@@ -213,8 +252,11 @@ class Recorder:
             line = f"nothing can be scored of {short(record.question)}: {why}"
             self._notices.once("unscored", line)
         self._advice.see(record)
-        for kind, line in enumerate(self._advice.lines()):
-            self._notices.once(f"advice {kind}", line)
+        for about, line in self._advice.told().items():
+            self._notices.once(f"advice {about}", line)
+        for key in unknown_in(record.metadata):
+            line = f"the metadata key {key!r} says nothing: {near(key, KEYS)}"
+            self._notices.once("metadata", line)
 
     def _keep(self, record: QueryRecord) -> None:
         if self._keeping is not None:
@@ -241,9 +283,19 @@ class Recorder:
 
     @property
     def advice(self) -> list[str]:
-        """What should be done about ids, one sentence each; empty where all is well."""
+        """What should be done about ids and keys, one sentence each; empty where all is well."""
         self._worker.join()
-        return self._advice.lines()
+        return list(self._advice.told().values())
+
+    def seek(self, option: str, found: bool, there: Iterable[str]) -> None:
+        """Note, for an adapter, whether what a user's key names was there; on the worker's thread.
+
+        Args:
+            option: "question_key", which is sought in inputs, or "answer_key", in outputs.
+            found: Was it there?
+            there: The keys that were.
+        """
+        self._advice.seek(option, found, there)
 
     @property
     def id_sources(self) -> dict[str, int]:

@@ -246,6 +246,14 @@ _IN_METADATA = {
     "ctxeval_reference_contexts": "reference_contexts",
 }
 
+KEYS = ("ctxeval_id", *_IN_METADATA)
+"""What a query's metadata may say to ctxeval."""
+
+
+def unknown_in(metadata: Mapping[str, Any]) -> list[str]:
+    """Give the metadata keys that look as if they were for ctxeval, and are none of `KEYS`."""
+    return [key for key in metadata if key.startswith("ctxeval_") and key not in KEYS]
+
 
 def expected_in(metadata: Mapping[str, Any]) -> Found | None:
     """Take what is expected from a query's own metadata.
