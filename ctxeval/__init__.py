@@ -50,6 +50,7 @@ from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Usage, Verdict, Verdicts
 
 if TYPE_CHECKING:
+    from ctxeval.capture.notebook import load_ipython_extension, unload_ipython_extension
     from ctxeval.capture.recorder import Recorder
     from ctxeval.capture.trace import trace
     from ctxeval.evaluation.compare import Comparison, compare
@@ -71,6 +72,8 @@ __version__ = "0.1.0"
 
 # These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
 _LAZY = {
+    "load_ipython_extension": "ctxeval.capture.notebook",
+    "unload_ipython_extension": "ctxeval.capture.notebook",
     "Recorder": "ctxeval.capture.recorder",
     "trace": "ctxeval.capture.trace",
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
@@ -162,12 +165,14 @@ __all__ = [
     "gate",
     "in_thread",
     "llm_factory",
+    "load_ipython_extension",
     "metric_by_name",
     "read_samples",
     "resolve_metrics",
     "score",
     "text_id",
     "trace",
+    "unload_ipython_extension",
 ]
 
 

@@ -17,11 +17,13 @@ class Notices:
 
     Attributes:
         dropped: How many records were left out, or left without a model's scores, by reason.
+        logged: Is it logged? A notebook shows it below the cell instead.
     """
 
     def __init__(self) -> None:
         """Start with nothing left out and nothing told."""
         self.dropped: Counter[str] = Counter()
+        self.logged = True
         self._told: set[str] = set()
         self._warned: float | None = None
 
@@ -29,7 +31,7 @@ class Notices:
         """Count a record that is left out, and warn of it, once a minute at most."""
         self.dropped[reason] += 1
         now = time.monotonic()
-        if self._warned is None or now - self._warned >= WARN_EVERY:
+        if self.logged and (self._warned is None or now - self._warned >= WARN_EVERY):
             self._warned = now
             logger.warning(
                 "ctxeval leaves records out: %s (%d so far)", reason, self.dropped[reason]
@@ -37,6 +39,6 @@ class Notices:
 
     def once(self, kind: str, line: str) -> None:
         """Warn of something, unless it was of this kind before."""
-        if kind not in self._told:
+        if self.logged and kind not in self._told:
             self._told.add(kind)
             logger.warning("ctxeval: %s", line)

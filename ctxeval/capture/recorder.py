@@ -276,10 +276,22 @@ class Recorder:
 
         Those by a model may still be `pending`: `flush` waits for them.
         """
-        self._worker.join()
+        return self.peek(None)[0]
+
+    def peek(self, timeout: float | None = 0.0) -> tuple[list[QueryRecord], bool]:
+        """Give the records so far, without waiting longer for scores by id and by text.
+
+        Args:
+            timeout: How many seconds to wait at most; None: until they are all there.
+
+        Returns:
+            The records, in order of asking, and whether all that was captured is among them,
+            with those scores.
+        """
+        complete = self._worker.join(timeout)
         with self._lock:
             ordered = sorted(self._records.values(), key=lambda entry: entry[0])
-        return [record for _, record in ordered]
+        return [record for _, record in ordered], complete
 
     @property
     def advice(self) -> list[str]:
@@ -367,6 +379,27 @@ class Recorder:
         """
         pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame([_row(record) for record in self.records])
+
+    def quiet(self) -> None:
+        """Log nothing of what is noticed: whoever shows the records says it there."""
+        self._notices.logged = False
+
+    def _ipython_display_(self) -> None:
+        """Show the records in a notebook, and follow scores by a model that are to come."""
+        from ctxeval.capture.notebook_display import show_followed
+
+        if not show_followed(self):
+            raise NotImplementedError  # then IPython takes the forms below
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """Write the records as a notebook and a terminal show them."""
+        from ctxeval.capture.notebook_display import bundle_of
+
+        return bundle_of(self)
+
+    def _repr_html_(self) -> str | None:
+        """Write the records as HTML; None where jinja2 is not installed."""
+        return self._repr_mimebundle_().get("text/html")
 
 
 _recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()

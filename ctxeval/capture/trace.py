@@ -30,12 +30,25 @@ _block: ContextVar[_Block | None] = ContextVar("ctxeval_trace", default=None)
 _adapters: dict[str, Callable[[Callable[[], Recorder | None]], None]] = {}
 
 
+_everywhere: Recorder | None = None
+
+
 def current() -> Recorder | None:
     """Give the recorder of the innermost block that is running, for adapters to ask."""
     block = _block.get()
     while block is not None and not block.open:
         block = block.around
-    return None if block is None else block.recorder
+    return _everywhere if block is None else block.recorder
+
+
+def capture_everywhere(recorder: Recorder | None) -> None:
+    """Capture what runs in no block, whatever its thread.
+
+    Args:
+        recorder: Where the records go; None: nowhere any more.
+    """
+    global _everywhere
+    _everywhere = recorder
 
 
 @contextmanager
@@ -71,20 +84,28 @@ def trace(*, recorder: Recorder | None = None, **options: Any) -> Iterator[Recor
             block.open = False
 
 
-def install_adapters() -> None:
-    """Connect the adapters whose frameworks are installed. A broken one costs one warning."""
+def install_adapters() -> list[str]:
+    """Connect the adapters whose frameworks are installed. A broken one costs one warning.
+
+    Returns:
+        The names of those that are connected.
+    """
+    connected = []
     for entry_point in entry_points(group=GROUP):
         install = _adapters.get(entry_point.value)
         try:
             if install is None:
                 install = _adapters[entry_point.value] = entry_point.load()
             install(current)  # each time: others may have taken out what it put in
+            if install is not _no_adapter:
+                connected.append(entry_point.name)
         except ModuleNotFoundError as error:
             logger.debug("ctxeval: %s is left out: %s", entry_point.name, error)
             # its framework may be installed later on
         except Exception:
             logger.warning("ctxeval: the adapter %s is broken", entry_point.name, exc_info=True)
             _adapters[entry_point.value] = _no_adapter
+    return connected
 
 
 def _no_adapter(current: Callable[[], Recorder | None]) -> None:

@@ -1,0 +1,249 @@
+"""Outputs of cells that follow the scores of their queries."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, overload
+from uuid import uuid4
+
+from ctxeval.record.query import QueryRecord
+from ctxeval.report.view import QueryView
+
+if TYPE_CHECKING:
+    from ctxeval.capture.recorder import Recorder
+
+logger = logging.getLogger("ctxeval")
+
+EVERY = 0.25
+"""Seconds between two updates of an output at least."""
+
+BYTES_A_SECOND = 400_000
+"""How much all updates together may send: Jupyter drops outputs beyond a million."""
+
+
+THREAD = "ctxeval-display"
+
+
+def shell() -> Any:
+    """Give the IPython that runs; None where there is none."""
+    ipython = sys.modules.get("IPython")  # loaded where a notebook runs, never by us
+    return None if ipython is None else ipython.get_ipython()
+
+
+def can_update(running: Any) -> bool:
+    """Can this IPython change what it has shown? A terminal can't."""
+    return getattr(running, "kernel", None) is not None
+
+
+def width() -> int:
+    """Give the number of columns for text: a terminal's own, or enough for a notebook."""
+    return 110 if can_update(shell()) else get_terminal_size().columns
+
+
+class Views(Sequence[QueryView]):
+    """The views of records, each made only if it is looked at."""
+
+    def __init__(self, records: Sequence[QueryRecord]) -> None:
+        """See the class."""
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> QueryView: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[QueryView]: ...
+    def __getitem__(self, index: int | slice) -> QueryView | list[QueryView]:
+        from ctxeval.report.viewing import view_of_record
+
+        if isinstance(index, slice):
+            return [view_of_record(record) for record in self._records[index]]
+        return view_of_record(self._records[index])
+
+
+class Output:
+    """One output of a cell.
+
+    Args:
+        records: The queries that it shows.
+        notes: What it says besides, a line each.
+        more: Gives the queries that came since, and whether others may come.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[QueryRecord],
+        notes: Sequence[str] = (),
+        more: Callable[[], tuple[list[QueryRecord], bool]] | None = None,
+    ) -> None:
+        """See the class."""
+        self._id = uuid4().hex
+        self._records = list(records)
+        self._notes = notes
+        self._more = more
+        self._shown: object = None
+        self._sent = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Will nothing change any more?"""
+        return self._more is None and not any(record.pending for record in self._records)
+
+    @property
+    def changed(self) -> bool:
+        """Is there something that was not shown yet?"""
+        self._grow()
+        return self._state() != self._shown
+
+    @property
+    def wait(self) -> float:
+        """How many seconds it must not be updated yet."""
+        return max(0.0, self._sent + EVERY - time.monotonic())
+
+    def close(self) -> None:
+        """Take the queries that came so far, and no others."""
+        self._grow()
+        self._more = None
+
+    def _grow(self) -> None:
+        if self._more is not None:
+            records, others = self._more()
+            self._records += records
+            if not others:
+                self._more = None
+
+    def _state(self) -> object:
+        return [(len(record.scores), record.pending) for record in self._records]
+
+    def show(self) -> None:
+        """Show it below the cell that runs, and keep it up to date."""
+        self.send(update=False)
+        if not self.settled and can_update(shell()):
+            follower.follow(self)
+
+    def send(self, *, update: bool = True) -> int:
+        """Send it as it is now.
+
+        From a thread it goes out in the name of the cell that runs, or else ran last. Frontends
+        find the output by its id, whatever that cell; nbclient listens only to the one that runs.
+
+        Returns:
+            How many bytes it took, about.
+        """
+        from IPython.display import display
+
+        from ctxeval.report.notebook import bundle
+
+        self._shown = self._state()
+        data = bundle(Views(self._records), self._notes, width())
+        show_in: Any = display  # IPython declares no types for it
+        show_in(data, raw=True, display_id=self._id, update=update)
+        self._sent = time.monotonic()
+        return sum(map(len, data.values()))
+
+
+class Follower:
+    """Updates outputs as their scores come in, on one thread, which ends when none is left."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._lock = threading.Lock()
+        self._outputs: list[Output] = []
+        self._late: list[Output] = []  # updated while no cell ran
+        self._thread: threading.Thread | None = None
+        self._shell: Any = None
+        self._in_cell = True
+
+    def follow(self, output: Output) -> None:
+        """Keep an output up to date until all of its scores are there."""
+        if self._shell is not shell():
+            self._shell = shell()
+            self._shell.events.register("pre_run_cell", self._before_cell)
+            self._shell.events.register("post_run_cell", self._after_cell)
+        with self._lock:
+            self._outputs.append(output)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        pause = EVERY
+        while True:
+            time.sleep(pause)
+            with self._lock:
+                pause = max(EVERY, self._send(one for one in self._outputs if not one.wait))
+                self._outputs = [one for one in self._outputs if one.changed or not one.settled]
+                if not self._outputs:
+                    self._thread = None
+                    return
+
+    def _send(self, outputs: Iterable[Output]) -> float:
+        """Send those that have changed.
+
+        Returns:
+            How many seconds nothing should be sent then.
+        """
+        sent = 0
+        for output in outputs:
+            if not output.changed:
+                continue
+            try:
+                sent += output.send()
+            except Exception:  # the kernel is going down, say
+                logger.debug("ctxeval: an output could not be updated", exc_info=True)
+            if not self._in_cell:
+                self._late.append(output)
+        return sent / BYTES_A_SECOND
+
+    def _before_cell(self, *_: object) -> None:
+        self._in_cell = True
+
+    def _after_cell(self, *_: object) -> None:
+        """Send what is new, and again what nbclient may have missed, in the name of this cell."""
+        with self._lock:
+            due = [one for one in self._outputs if one.changed]
+            late = [one for one in self._late if one not in due]
+            for output in (*due, *late):
+                time.sleep(output.wait)
+                output.send()
+            self._late.clear()
+            self._in_cell = False
+
+
+follower = Follower()
+
+
+def show(recorder: Recorder) -> None:
+    """Show what a recorder captured below the cell that runs."""
+    Output(recorder.records, notes_of(recorder)).show()
+
+
+def show_followed(recorder: Recorder) -> bool:
+    """Show what a recorder captured, if scores are to come and the output can follow them.
+
+    Returns:
+        Was it shown?
+    """
+    follows = can_update(shell()) and any(record.pending for record in recorder.records)
+    if follows:
+        show(recorder)
+    return follows
+
+
+def bundle_of(recorder: Recorder) -> dict[str, str]:
+    """Write what a recorder captured in the forms that a notebook chooses from."""
+    from ctxeval.report.notebook import bundle
+
+    return bundle(Views(recorder.records), notes_of(recorder), width())
+
+
+def notes_of(recorder: Recorder) -> list[str]:
+    """Say what was left out, and what should be done about ids."""
+    left_out = [f"{n} left out: {reason}" for reason, n in recorder.dropped.items()]
+    return [*left_out, *recorder.advice]

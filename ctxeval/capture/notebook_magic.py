@@ -1,0 +1,80 @@
+"""The magic `%ctxeval`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctxeval.capture.notebook_display import show
+from ctxeval.capture.notebook_options import USAGE, parsed, recorder_of
+from ctxeval.capture.recorder import Recorder
+from ctxeval.capture.trace import install_adapters
+from ctxeval.errors import CtxEvalError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ctxeval.capture.notebook import Tracing
+
+
+class Magic:
+    """The magic `%ctxeval` of a shell.
+
+    Args:
+        shell: The IPython that has it.
+        tracing: What it switches.
+    """
+
+    def __init__(self, shell: Any, tracing: Tracing) -> None:
+        """See the class."""
+        self._shell = shell
+        self._tracing = tracing
+        self.__doc__ = USAGE  # what `%ctxeval?` shows
+
+    def __call__(self, line: str) -> Recorder | None:
+        """Do what the line says; what is wrong with it is one line, without a traceback."""
+        from IPython.core.error import UsageError
+
+        try:
+            read = parsed(line)
+            if read.command == "on":
+                return self._on(recorder_of(read, self._shell.user_ns))
+            if read.command == "report":
+                self._report(read.file)
+            elif read.command == "off":
+                self._off()
+            else:
+                print(USAGE)
+        except CtxEvalError as error:
+            raise UsageError(" ".join(str(error).split())) from None
+        return None
+
+    def _on(self, recorder: Recorder) -> Recorder:
+        if not install_adapters():
+            raise CtxEvalError(
+                "nothing can be captured, since neither LangChain nor LlamaIndex is installed: "
+                "pip install 'ctxeval[langchain]' or 'ctxeval[llamaindex]'"
+            )
+        before = self._tracing.recorder
+        if self._tracing.is_on and before is not None and (n := len(before.records)):
+            print(f"ctxeval was on: {n} captured so far are no longer in %ctxeval report")
+        self._tracing.on(recorder)
+        return recorder
+
+    def _off(self) -> None:
+        recorder = self._tracing.recorder
+        if recorder is None or not self._tracing.is_on:
+            print("ctxeval is not on")
+            return
+        self._tracing.off()
+        n = len(recorder.records)
+        print(f"ctxeval is off: {n} {'query' if n == 1 else 'queries'}, all in %ctxeval report")
+
+    def _report(self, file: str | None) -> None:
+        recorder = self._tracing.recorder
+        if recorder is None:
+            raise InvalidArgumentError(
+                "%ctxeval report: nothing was captured: %ctxeval on is first"
+            )
+        try:
+            recorder.flush()
+        except KeyboardInterrupt:
+            print("interrupted: what is still being judged follows")
+        show(recorder)
