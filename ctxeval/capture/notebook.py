@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ctxeval.capture.notebook_display import Output, notes_of
+from ctxeval.capture.notebook_display import Output
 from ctxeval.capture.notebook_magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere
@@ -82,7 +82,7 @@ class Tracing:
         if not records and not others:
             return
         assert self.recorder is not None
-        notes = [note for note in notes_of(self.recorder) if note not in self._notes]
+        notes = [note for note in self.recorder.notes if note not in self._notes]
         self._notes.update(notes)
         output = Output(records, notes, (lambda: self._new(0)) if others else None)
         output.show()

@@ -221,7 +221,7 @@ follower = Follower()
 
 def show(recorder: Recorder) -> None:
     """Show what a recorder captured below the cell that runs."""
-    Output(recorder.records, notes_of(recorder)).show()
+    Output(recorder.records, recorder.notes).show()
 
 
 def show_followed(recorder: Recorder) -> bool:
@@ -240,10 +240,9 @@ def bundle_of(recorder: Recorder) -> dict[str, str]:
     """Write what a recorder captured in the forms that a notebook chooses from."""
     from ctxeval.report.notebook import bundle
 
-    return bundle(Views(recorder.records), notes_of(recorder), width())
-
-
-def notes_of(recorder: Recorder) -> list[str]:
-    """Say what was left out, and what should be done about ids."""
-    left_out = [f"{n} left out: {reason}" for reason, n in recorder.dropped.items()]
-    return [*left_out, *recorder.advice]
+    records, notes = recorder.records, recorder.notes
+    if not records:
+        n = recorder.without_retrieval
+        without = f" {n} ended without any retrieval." if n else ""
+        notes = [f"No query was captured so far.{without}", *notes]
+    return bundle(Views(records), notes, width())

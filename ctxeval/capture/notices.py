@@ -17,6 +17,7 @@ class Notices:
 
     Attributes:
         dropped: How many records were left out, or left without a model's scores, by reason.
+        told: What was noticed once, by its kind.
         logged: Is it logged? A notebook shows it below the cell instead.
     """
 
@@ -24,7 +25,7 @@ class Notices:
         """Start with nothing left out and nothing told."""
         self.dropped: Counter[str] = Counter()
         self.logged = True
-        self._told: set[str] = set()
+        self.told: dict[str, str] = {}
         self._warned: float | None = None
 
     def drop(self, reason: str) -> None:
@@ -38,7 +39,9 @@ class Notices:
             )
 
     def once(self, kind: str, line: str) -> None:
-        """Warn of something, unless it was of this kind before."""
-        if self.logged and kind not in self._told:
-            self._told.add(kind)
+        """Warn of something, unless something of this kind was told before."""
+        if kind in self.told:
+            return
+        self.told[kind] = line
+        if self.logged:
             logger.warning("ctxeval: %s", line)

@@ -380,6 +380,14 @@ class Recorder:
         pd = load("pandas", "to_pandas()", "pandas")
         return pd.DataFrame([_row(record) for record in self.records])
 
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, and what was noticed of ids, keys and metadata: a line each."""
+        left_out = [f"{n} so far left out: {reason}" for reason, n in self.dropped.items()]
+        told = dict(self._notices.told)
+        told.pop("unscored", None)  # each record says that itself
+        return [*left_out, *told.values()]
+
     def quiet(self) -> None:
         """Log nothing of what is noticed: whoever shows the records says it there."""
         self._notices.logged = False

@@ -8,8 +8,6 @@ from ctxeval.errors import MissingExtraError
 from ctxeval.report import wording
 from ctxeval.report.view import QueryView
 
-NOTHING = "No query was captured."
-
 
 def bundle(
     views: Sequence[QueryView], notes: Sequence[str] = (), width: int = 110
@@ -24,7 +22,7 @@ def bundle(
     Returns:
         The text as "text/plain", and the HTML as "text/html" if jinja2 is installed.
     """
-    lines = [wording.line(note, 500) for note in notes] or ([] if views else [NOTHING])
+    lines = [wording.line(note, 500) for note in notes]
     try:
         from ctxeval.report.html import environment, render_queries
 
