@@ -126,7 +126,12 @@ class Asker:
         missing = _missing(shard, answer)
         if not missing.asked or not again:
             return answer
-        second = await self._ask(question, missing, order, again=False, cap=cap)
+        try:
+            second = await self._ask(question, missing, order, again=False, cap=cap)
+        except JudgeError as error:  # what was read is not lost to what could not be asked again
+            second = _unread(
+                missing, f"the reply could not be read, and to ask again failed: {error}"
+            )
         return _joined([_without(answer, missing), second])
 
     async def _ask_halves(

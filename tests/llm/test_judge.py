@@ -669,6 +669,32 @@ def test_only_what_is_missing_is_asked_again():
     assert results["context_precision"].usage.requests == 2
 
 
+def test_what_was_read_is_kept_though_asking_again_fails():
+    class Forgetful(ScriptedLLM):
+        """Leaves out "b" at first, then is out of reach once."""
+
+        def answer(self, messages):
+            reply = json.loads(super().answer(messages))
+            if len(self.documents) == 1:
+                texts = {one["id"]: one["text"] for one in read_document(messages)["chunks"]}
+                reply["chunks"] = [one for one in reply["chunks"] if texts[one["id"]] != "b"]
+            return json.dumps(reply)
+
+        async def complete(self, messages, schema, *, max_tokens=None):
+            if len(self.documents) == 1:
+                self.documents.append(read_document(messages))
+                raise JudgeError("the endpoint is gone")
+            return await super().complete(messages, schema, max_tokens=max_tokens)
+
+    llm = Forgetful(relevant={"b"})
+    precision = ContextPrecision(llm, cache=MemoryCache())
+    result = precision.score(sample(["a", "b", "c"]))
+    assert (result.status, result.bounds) == ("failed", (0.0, 0.5))
+    assert "to ask again failed: the endpoint is gone" in result.verdicts.chunks[1].reason
+    assert precision.score(sample(["a", "b", "c"])).value == 0.5
+    assert [asked_chunks(one) for one in llm.documents[1:]] == [{"b"}, {"b"}]
+
+
 ALWAYS = [
     pytest.param("", "holds no JSON", id="an empty reply"),
     pytest.param("<html>", "holds no JSON with verdicts: '<html>'", id="HTML"),
