@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ctxeval.errors import NotScoredError
@@ -100,3 +100,34 @@ class MetricResult:
     def from_json(cls, text: str) -> MetricResult:
         """Read what `to_json` wrote."""
         return cls.from_dict(json.loads(text))
+
+
+def results_to_dict(results: Mapping[str, MetricResult]) -> dict[str, dict[str, Any]]:
+    """Write the results of one sample as plain data, for JSON.
+
+    Verdicts that several of them share stand there once: of the others, "verdicts" is the
+    name of the metric that has them.
+    """
+    written: dict[str, dict[str, Any]] = {}
+    place: dict[int, str] = {}
+    for name, result in results.items():
+        first = place.setdefault(id(result.verdicts), name)
+        if result.verdicts is None or first == name:
+            written[name] = result.to_dict()
+        else:
+            written[name] = {**replace(result, verdicts=None).to_dict(), "verdicts": first}
+    return written
+
+
+def results_from_dict(data: Mapping[str, Mapping[str, Any]]) -> dict[str, MetricResult]:
+    """Read what `results_to_dict` wrote: what was shared is shared again."""
+    results: dict[str, MetricResult] = {}
+    for name, one in data.items():
+        first = one["verdicts"]
+        if isinstance(first, str):
+            verdicts, usage = results[first].verdicts, results[first].usage
+            alone = MetricResult.from_dict({**one, "verdicts": None})
+            results[name] = replace(alone, verdicts=verdicts, usage=usage)
+        else:
+            results[name] = MetricResult.from_dict(one)
+    return results

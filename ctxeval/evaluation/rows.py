@@ -12,7 +12,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.extras import load
 from ctxeval.record.query import Retrieval
-from ctxeval.result import MetricResult
+from ctxeval.result import MetricResult, results_from_dict, results_to_dict
 from ctxeval.sample import Sample
 
 TABLE_BATCH = 10_000
@@ -43,10 +43,8 @@ class Row:
         data: dict[str, Any] = {
             "id": self.id,
             "sample": self.sample.model_dump(exclude_defaults=True),
-            "results": {name: result.to_dict() for name, result in self.results.items()},
+            "results": results_to_dict(self.results),
         }
-        if together := _together(self.results):
-            data["judged_together"] = together
         if self.stages:
             data["stages"] = [stage.to_dict() for stage in self.stages]
         return data
@@ -54,22 +52,9 @@ class Row:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Row:
         """Read what `to_dict` wrote."""
-        results = {name: MetricResult.from_dict(one) for name, one in data["results"].items()}
-        for first, *others in data.get("judged_together", ()):
-            for name in others:  # so that what the judging cost counts once
-                results[name].verdicts = results[first].verdicts
-                results[name].usage = results[first].usage
+        results = results_from_dict(data["results"])
         stages = tuple(Retrieval.from_dict(stage) for stage in data.get("stages", ()))
         return cls(data["id"], Sample(**data["sample"]), results, stages)
-
-
-def _together(results: Mapping[str, MetricResult]) -> list[list[str]]:
-    """Name the metrics that share one judging, group by group."""
-    groups: dict[int, list[str]] = {}
-    for name, result in results.items():
-        if result.verdicts is not None:
-            groups.setdefault(id(result.verdicts), []).append(name)
-    return [names for names in groups.values() if len(names) > 1]
 
 
 def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from ctxeval.result import MetricResult
+from ctxeval.result import MetricResult, results_from_dict, results_to_dict
 from ctxeval.sample import Sample, Span
 
 QueryStatus = Literal["ok", "incomplete", "error", "cancelled", "abandoned"]
@@ -92,13 +92,13 @@ class Retrieval:
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""
         chunks = [chunk.to_dict() for chunk in self.chunks]
-        return {**_fields(self), "chunks": chunks, "scores": _scores_to_dict(self.scores)}
+        return {**_fields(self), "chunks": chunks, "scores": results_to_dict(self.scores)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Retrieval:
         """Read what `to_dict` wrote, also after a way through JSON."""
         chunks = tuple(Chunk.from_dict(chunk) for chunk in data["chunks"])
-        scores = _scores_from_dict(data["scores"])
+        scores = results_from_dict(data["scores"])
         inputs = tuple(data["inputs"])
         return cls(**{**data, "chunks": chunks, "scores": scores, "inputs": inputs})
 
@@ -235,7 +235,7 @@ class QueryRecord:
         return {
             **_fields(self),
             "retrievals": [one.to_dict() for one in self.retrievals],
-            "scores": _scores_to_dict(self.scores),
+            "scores": results_to_dict(self.scores),
             "pending": sorted(self.pending),
             "started": self.started and self.started.isoformat(),
             "ended": self.ended and self.ended.isoformat(),
@@ -247,7 +247,7 @@ class QueryRecord:
         """Read what `to_dict` wrote, also after a way through JSON."""
         read = {
             "retrievals": [Retrieval.from_dict(one) for one in data["retrievals"]],
-            "scores": _scores_from_dict(data["scores"]),
+            "scores": results_from_dict(data["scores"]),
             "pending": frozenset(data["pending"]),
             "started": data["started"] and datetime.fromisoformat(data["started"]),
             "ended": data["ended"] and datetime.fromisoformat(data["ended"]),
@@ -258,11 +258,3 @@ class QueryRecord:
 
 def _fields(one: Chunk | Retrieval | QueryRecord) -> dict[str, Any]:
     return {name: getattr(one, name) for name in one.__slots__}
-
-
-def _scores_to_dict(scores: Mapping[str, MetricResult]) -> dict[str, Any]:
-    return {name: result.to_dict() for name, result in scores.items()}
-
-
-def _scores_from_dict(scores: Mapping[str, Any]) -> dict[str, MetricResult]:
-    return {name: MetricResult.from_dict(result) for name, result in scores.items()}

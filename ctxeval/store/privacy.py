@@ -84,6 +84,8 @@ class Privacy:
                 kept[name] = self.data(value)
             elif name == "reason":
                 kept[name] = self.remark(value) if isinstance(value, str) else value
+            elif name == "verdicts" and isinstance(value, str):
+                kept[name] = value  # the name of the metric that has them
             elif name == "verdicts" and isinstance(value, Mapping):
                 known = value.get("judge") in ("id", "span")
                 kept[name] = value if known else self._row(value)

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ctxeval import Chunk, ContextRecall, QueryRecord, Recorder, Retrieval, Store, StoreError
+from ctxeval import (
+    Chunk,
+    ContextRecall,
+    QueryRecord,
+    Recorder,
+    Retrieval,
+    Store,
+    StoreError,
+    evaluate,
+)
 from ctxeval.evaluation.rows import Row
 from ctxeval.judges.cells import text_hash
 from ctxeval.testing import ScriptedLLM
@@ -141,3 +150,11 @@ def test_judging_works_all_the_same_without_texts(file: Path) -> None:
             store.export(lines)
         findings = [json.loads(line) for line in lines.read_text().splitlines()]
         assert any("claims" in one["finding"] for one in findings) == kept
+
+
+def test_a_row_without_texts_still_shares_its_verdicts(file: Path) -> None:
+    sample = {"user_input": "q", "retrieved_contexts": ["A"], "reference_contexts": ["A"]}
+    (row,) = evaluate([sample]).rows
+    with Store(file, store_text=False) as store:
+        (kept,) = map(Row.from_dict, store.put_run("r", {}, [row.to_dict()]).rows())
+    assert len({id(result.verdicts) for result in kept.results.values()}) == 1
