@@ -103,7 +103,8 @@ class Database:
                 # 0600: questions and texts are nobody else's business. SQLite gives its
                 # further files the same mode.
                 os.close(os.open(self.place.path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._outside("PRAGMA journal_mode=WAL")
+            # Larger pages take a third fewer of them to write; only a new file takes this up.
+            self._outside("PRAGMA page_size=8192", "PRAGMA journal_mode=WAL")
         version = self._once(schema.version_of, write=False)
         if not schema.check(version, self.place.shown):
             self._once(lambda c: schema.bring_up_to_date(c, self.place.shown), write=True)

@@ -171,12 +171,14 @@ def _pack_stage(
 def _own_tags(texts: Sequence[str], chunks: Sequence[Chunk], tags: Tags) -> list[Any] | None:
     """Give the tags that differ from those beside the texts; None where none does."""
     own = [*map(_TAG, chunks)]
-    if written(own) == tags.standing(texts):
+    standing = tags.standing(texts)
+    if standing is not None and written(own) == standing:
         return None
-    differing = [
-        tag if tags.differs(text, tag) else 0
-        for text, tag in zip(texts, map(written, own), strict=True)
-    ]
+    brought = [*map(written, own)]
+    if tags.settle(texts, brought):
+        return None
+    pairs = zip(texts, brought, strict=True)
+    differing = [tag if tags.differs(text, tag) else 0 for text, tag in pairs]
     return differing if any(differing) else None
 
 

@@ -44,7 +44,7 @@ def write(
 
     def work(connection: Connection) -> New:
         new = texts.give(connection, [row[0] for row in packed], tags)
-        if new.tags and any(new.tags.get(text, tag) != tag for text, tag in tags.items()):
+        if any(tags.get(text, tag) != tag for text, tag in new.there.items()):
             # Others had other chunks with these texts.
             tags.correct(new.tags)
             packed[:] = [pack(item, tags) for item in items]

@@ -47,6 +47,15 @@ class Tags(dict[str, str]):
         self.update(zip(texts, tags, strict=True))
         return f"[{','.join(tags)}]"
 
+    def settle(self, texts: Sequence[str], tags: Sequence[str]) -> bool:
+        """Let tags stand beside texts of which none has one yet; say whether that was so."""
+        given = dict(zip(texts, tags, strict=True))
+        known, standing = self._known.keys(), self.keys()
+        if len(given) < len(texts) or given.keys() & standing or given.keys() & known:
+            return False
+        self.update(given)
+        return True
+
     def correct(self, tags: Mapping[str, str]) -> None:
         """Take note of what really stands there, before the batch is packed anew."""
         self.update((text, tag) for text, tag in tags.items() if text in self)
@@ -61,10 +70,14 @@ class Tags(dict[str, str]):
 
 
 class New(NamedTuple):
-    """Texts that had no number before: these, and what tags stand beside them."""
+    """Texts that had no number before: these, and what tags stand beside them.
+
+    `there` are those among them that others have brought meanwhile, with their tags.
+    """
 
     numbers: dict[str, int]
     tags: dict[str, str]
+    there: dict[str, str]
 
 
 class Texts:
@@ -102,25 +115,36 @@ class Texts:
         known = self._numbers
         new = list(dict.fromkeys([text for row in rows for text in row if text not in known]))
         if not new:
-            return New({}, {})
+            return New({}, {}, {})
         counter = STATE.c.name == "texts"
         # The counter's row is locked from here on: PostgreSQL's writers number in turns.
         connection.execute(update(STATE).where(counter).values(value=STATE.c.value + len(new)))
         last = connection.scalar(select(STATE.c.value).where(counter)) or 0
-        numbers = dict(zip(new, range(last - len(new) + 1, last + 1), strict=True))
+        first = last - len(new) + 1
+        numbers = dict(zip(new, range(first, last + 1), strict=True))
         standing = {text: tags.get(text, "") for text in new}
-        made = [
-            (number, hash_of(data := to_bytes(text)), data, to_bytes(standing[text]))
-            for text, number in numbers.items()
-        ]
+        datas = [to_bytes(text) for text in new]
+        made = list(
+            zip(
+                numbers.values(),
+                map(hash_of, datas),
+                datas,
+                map(to_bytes, standing.values()),
+                strict=True,
+            )
+        )
+        there: dict[str, str] = {}
         if insert_new(connection, TEXTS, ("id", "hash", "text", "tag"), made) != len(made):
             text_of = {hash: text for text, (_, hash, *_) in zip(new, made, strict=True)}
             for part in parts(list(text_of)):
-                there = select(TEXTS.c.hash, TEXTS.c.id, TEXTS.c.tag).where(TEXTS.c.hash.in_(part))
-                for hash, number, tag in connection.execute(there):
-                    numbers[text_of[hash]] = number
-                    standing[text_of[hash]] = to_text(tag)
-        return New(numbers, standing)
+                found = select(TEXTS.c.hash, TEXTS.c.id, TEXTS.c.tag).where(TEXTS.c.hash.in_(part))
+                for hash, number, tag in connection.execute(found):
+                    text = text_of[hash]
+                    if number != numbers[text]:
+                        numbers[text] = number
+                        there[text] = to_text(tag)
+        standing.update(there)
+        return New(numbers, standing, there)
 
     def refs(self, row: Strings, new: New) -> list[int]:
         """Give the numbers of a row's texts."""
