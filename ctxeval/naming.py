@@ -167,6 +167,11 @@ class MetricSet:
         by_model = [] if llm is None else resolve_metrics([*_WITH_MODEL], llm)
         self._by_model = {metric.name: metric for metric in by_model}
 
+    @property
+    def names(self) -> list[str]:
+        """The metrics' names, or "auto"."""
+        return ["auto"] if self.auto else [metric.name for metric in self._fixed]
+
     def of(self, sample: Sample) -> list[Metric]:
         """Give the metrics for a sample: the fixed ones, or those that it has the fields for."""
         if not self.auto:

@@ -244,5 +244,5 @@ def bundle_of(recorder: Recorder) -> dict[str, str]:
     if not records:
         n = recorder.without_retrieval
         without = f" {n} ended without any retrieval." if n else ""
-        notes = [f"No query was captured so far.{without}", *notes]
+        notes = [f"No query was captured so far.{without} {recorder.setup}", *notes]
     return bundle(Views(records), notes, width())

@@ -381,6 +381,13 @@ class Recorder:
         return pd.DataFrame([_row(record) for record in self.records])
 
     @property
+    def setup(self) -> str:
+        """Say what it scores by."""
+        expected = sum(1 for _ in self._references)
+        told = f"{expected} {'reference' if expected == 1 else 'references'}"
+        return f"Metrics: {', '.join(self._metrics.names)}; {told}."
+
+    @property
     def notes(self) -> list[str]:
         """What was left out, and what was noticed of ids, keys and metadata: a line each."""
         left_out = [f"{n} so far left out: {reason}" for reason, n in self.dropped.items()]

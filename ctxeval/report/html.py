@@ -36,6 +36,7 @@ def environment() -> Environment:
     made.filters |= {
         "clean": wording.clean,
         "line": wording.line,
+        "split": wording.split,
         "number": wording.number,
         "given": wording.given,
         "similarity": wording.similarity,
@@ -55,6 +56,7 @@ def render_queries(
     chunks: int = 10,
     characters: int = 600,
     size: int = 300_000,
+    unfolded: int = 3,
     style: bool = True,
 ) -> str:
     """Render queries as a piece of HTML, to be put into a page or a notebook.
@@ -65,6 +67,7 @@ def render_queries(
         chunks: How many chunks of a stage are shown at most.
         characters: How many characters of a text are shown at most.
         size: How many bytes of HTML may be made; queries that don't fit are counted.
+        unfolded: How many queries stand open; the others are a line that opens.
         style: Put the style sheet in front?
 
     Returns:
@@ -73,12 +76,18 @@ def render_queries(
     Raises:
         MissingExtraError: jinja2 is not installed.
     """
-    template = environment().get_template("query.html.j2")
+    template = environment().get_template("queries.html.j2")
     parts = [environment().get_template("style.html.j2").render()] if style else []
     room = size - sum(len(part.encode()) for part in parts) - 200
     shown = 0
     for view in views[:queries]:
-        part = template.render(query=view, chunks=chunks, characters=characters, heading=3)
+        part = template.render(
+            query=view,
+            chunks=chunks,
+            characters=characters,
+            heading=0,  # a notebook would list headings in its table of contents
+            unfolded=shown < unfolded,
+        )
         room -= len(part.encode())
         if room < 0 and (shown or len(part.encode()) > size):
             break

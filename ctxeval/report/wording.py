@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from ctxeval.report.view import MetricView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
+_WORDS = re.compile(r"\S+")
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "�")
 _HARMLESS = str.maketrans(
     {
@@ -46,6 +49,29 @@ def line(text: str, limit: int | None = None) -> str:
     if limit is not None:
         text = text[: 8 * limit + 80]  # a megabyte of blanks need not be folded
     return clean(" ".join(text.split()), limit)
+
+
+def split(text: str, limit: int = 160) -> tuple[str, str]:
+    """Part a text at a blank into what is read first, as one line, and the rest.
+
+    Returns:
+        Both, or the whole and "" where it is short.
+
+    Examples:
+        >>> split("one  two three four", 8)
+        ('one two …', '… three four')
+    """
+    end, used = 0, -1
+    for word in _WORDS.finditer(text):
+        used += 1 + len(word[0])
+        if used <= limit:
+            end = word.end()
+        elif used > 1.5 * limit:
+            break
+    else:
+        return text, ""
+    end = end or limit
+    return f"{' '.join(text[:end].split())} …", f"… {text[end:].lstrip()}"
 
 
 def number(value: float | None) -> str:
