@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from langchain_core.documents import Document
 
 from ctxeval import Chunk, Span, text_id
-
-logger = logging.getLogger("ctxeval")
+from ctxeval_langchain.notices import tell_once
 
 Copy = tuple[str | None, str, Mapping[str, Any]]
 """Id, text and metadata of a document, as they were when the retriever ended."""
@@ -112,7 +109,7 @@ def _identify(
         try:
             own = id_key(document)
         except Exception as error:  # the user's code: its fault must not cost the record
-            _tell(f"id_key failed with {error!r}: the next source of ids is used")
+            tell_once(f"id_key failed with {error!r}: the next source of ids is used")
             own = None
         if _is_id(own):
             return str(own), "id_key"
@@ -126,12 +123,6 @@ def _identify(
         if _is_id(metadata.get(key)):
             return str(metadata[key]), f"metadata:{key}"
     return text_id(text), TEXT_HASH
-
-
-@lru_cache(maxsize=32)
-def _tell(line: str) -> None:
-    """Log a line once, however many chunks it is true of."""
-    logger.warning("ctxeval: %s", line)
 
 
 def _is_id(value: Any) -> bool:

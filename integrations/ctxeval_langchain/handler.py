@@ -62,7 +62,6 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
     Attributes:
         recorder: Where the records go.
         errors: How many hooks failed, by the error's name.
-        without_retrieval: How many queries ended without any retrieval: they leave no record.
     """
 
     def __init__(
@@ -82,14 +81,16 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
         self.recorder = Recorder.of(recorder, options)
         self.errors: Counter[str] = Counter()
-        self.without_retrieval = 0
         self.run_inline = inline
         self._capture_prompts = self.recorder.capture_prompts
-        self._reader = Reader(
-            self.recorder.question_key, self.recorder.answer_key, self.recorder.id_key
-        )
-        self._open = OpenQueries(max_open, open_seconds, query_run_name)
-        self._interrupted = Interrupted()
+        self._reader = Reader(self.recorder)
+        own_key = self.recorder.question_key is not None
+        self._open = OpenQueries(max_open, open_seconds, query_run_name, own_key)
+        self._interrupted = Interrupted.of(self.recorder)
+
+    def __repr__(self) -> str:
+        failed = f", {self.errors.total()} hooks failed" if self.errors else ""
+        return f"<{type(self).__name__} of {self.recorder!r}{failed}>"
 
     # Models' starts and ends tell whether an answer is complete; their tokens are left aside.
     @property
@@ -116,6 +117,11 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
     def records(self) -> list[QueryRecord]:
         """The captured queries, in order of asking; see `Recorder.records`."""
         return self.recorder.records
+
+    @property
+    def without_retrieval(self) -> int:
+        """How many queries ended without any retrieval; see `Recorder.without_retrieval`."""
+        return self.recorder.without_retrieval
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything captured so far is scored; see `Recorder.flush`."""
@@ -145,7 +151,7 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note the run; a root's input holds the question."""
-        self._give_up(self._open.start(run_id, parent_run_id, inputs, metadata, name))
+        self._give_up(self._open.start(run_id, parent_run_id, inputs, metadata, name, part=True))
 
     @_hook
     def on_chain_end(
@@ -266,13 +272,13 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             if query.interrupted or self._reader.answer(query) is None:
                 self._interrupted.remember(query, str(thread))
         if query.retrievals:
-            make = partial(self._reader.record, query)
+            make = partial(self._reader.records, query)
             self.recorder.submit(query.order, query.root_id, make)
-        elif not query.interrupted:
-            self.without_retrieval += 1
+        elif not query.interrupted and not query.holds_queries:
+            self.recorder.count_without_retrieval()
 
     def _give_up(self, queries: Sequence[Query]) -> None:
         for query in queries:
             if query.retrievals:
-                make = partial(self._reader.record, query, abandoned=True)
+                make = partial(self._reader.records, query, abandoned=True)
                 self.recorder.submit(query.order, query.root_id, make)

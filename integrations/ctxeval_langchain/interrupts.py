@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from ctxeval import Recorder
 from ctxeval_langchain.queries import Query
 
 MAX_INTERRUPTED = 1000
@@ -19,6 +21,12 @@ class Interrupted:
         """Begin with none."""
         self._queries: OrderedDict[Any, Query] = OrderedDict()
         self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> Interrupted:
+        """Give those of a recorder: the handler that sees a graph go on may be another one."""
+        method: Any = recorder.submit
+        return _of.setdefault(method.__self__, cls())  # the recorder, also where this is a proxy
 
     def join(self, query: Query, thread: str) -> None:
         """Let a query that resumes an earlier one take its place.
@@ -44,7 +52,9 @@ class Interrupted:
         query.retrievals = {**kept, **query.retrievals}
         query.parents = {**before.parents, **query.parents}
         query.failed = {**failed, **query.failed}
-        query.prompts[:0] = before.prompts
+        query.prompts = {**before.prompts, **query.prompts}
+        if query.parts is not None:
+            query.parts = {**(before.parts or {}), **query.parts}
         query.metadata = {**before.metadata, **query.metadata}
         query.root_id, query.order, query.started = before.root_id, before.order, before.started
         query.input = before.input
@@ -66,3 +76,6 @@ def _stopped(query: Query) -> set[int]:
 def _resumes(query: Query) -> bool:
     """Is its input no question, but the sign to go on?"""
     return query.input is None or type(query.input).__name__ == "Command"
+
+
+_of: WeakKeyDictionary[Any, Interrupted] = WeakKeyDictionary()

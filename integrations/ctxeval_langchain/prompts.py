@@ -24,7 +24,7 @@ def prompt_stage(query: Query, retrievals: list[Retrieval]) -> Retrieval | None:
     if not query.prompts or not any(one.chunks for one in outermost):
         return None
     retrieved = [chunk for one in outermost for chunk in one.chunks]
-    shown = (_shown(retrieved, prompt_text(prompt)) for prompt in reversed(query.prompts))
+    shown = (_shown(retrieved, prompt_text(prompt)) for prompt in reversed(query.prompts.values()))
     found = next(filter(None, shown), [])
     return Retrieval(
         query=outermost[0].query,

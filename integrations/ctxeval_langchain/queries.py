@@ -67,6 +67,40 @@ class Failure(NamedTuple):
         return any(one.__name__ in names for one in self.kind.__mro__)
 
 
+_CONTROL_FLOW = "GraphBubbleUp"
+
+
+class Part:
+    """A chain inside of a query, in case that it turns out to be a query of its own.
+
+    Attributes:
+        name: Its name.
+        input: Its input.
+        metadata: Its metadata.
+        started: When it began.
+        ended: When it ended; None as long as it has not.
+        output: Its output.
+    """
+
+    __slots__ = ("ended", "input", "metadata", "name", "output", "started")
+
+    def __init__(self, name: str | None, input: Any, metadata: Mapping[str, Any]) -> None:
+        """Begin."""
+        self.name = name
+        self.input = input
+        self.metadata = metadata
+        self.started = time.time()
+        self.ended: float | None = None
+        self.output: Any = None
+
+    def end(self, output: Any, late_input: Any) -> None:
+        """Note the end."""
+        self.ended = time.time()
+        self.output = output
+        if late_input is not None:
+            self.input = late_input
+
+
 class Query:
     """A root run and everything below it that matters.
 
@@ -81,13 +115,13 @@ class Query:
         started: When it began.
         ended: When it ended.
         parents: The parent of each run below the root.
-        open: The runs that have not ended, as long as the query is under way.
-        unfinished: Were there such runs when it was over? Retrievers aside: a cancelled one
-            does not tell its end, and something else may have been tried.
+        parts: The chains below the root, by run, if it may turn out to be several queries.
+        open: The runs that have not ended.
+        holds_queries: Did runs below it turn out to be queries of their own?
         retrievals: The retriever runs, in order of starting.
         errors: The errors of runs that failed, as long as the query is under way.
         failed: The runs that failed, when it was over.
-        prompts: What models were shown, in order, where that is captured.
+        prompts: What models were shown, by run, in order, where that is captured.
         output: The root's output.
     """
 
@@ -96,6 +130,7 @@ class Query:
         "ended",
         "errors",
         "failed",
+        "holds_queries",
         "input",
         "metadata",
         "name",
@@ -104,11 +139,11 @@ class Query:
         "order",
         "output",
         "parents",
+        "parts",
         "prompts",
         "retrievals",
         "root_id",
         "started",
-        "unfinished",
     )
 
     def __init__(
@@ -130,12 +165,13 @@ class Query:
         self.one_of_many = one_of_many
         self.started = self.ended = time.time()
         self.parents: dict[int, int] = {}
+        self.parts: dict[int, Part] | None = None
         self.open = {root_id}
-        self.unfinished = True
+        self.holds_queries = False
         self.retrievals: dict[int, RetrieverRun] = {}
-        self.errors: Mapping[int, BaseException] = _NONE
-        self.failed: Mapping[int, Failure] = _NONE
-        self.prompts: list[Any] = []
+        self.errors: dict[int, BaseException] = {}
+        self.failed: Mapping[int, Failure] = {}
+        self.prompts: dict[int, Any] = {}
         self.output: Any = None
 
     @property
@@ -144,17 +180,36 @@ class Query:
         return self.name is not None and self.name.startswith("RunnableEach")
 
     @property
+    def unfinished(self) -> bool:
+        """Has a part of it not ended?
+
+        Retrievers aside: a cancelled one does not tell its end, and something else may have
+        been tried.
+        """
+        return not self.open <= self.retrievals.keys()
+
+    @property
     def interrupted(self) -> bool:
         """Did a graph stop to ask its user?"""
         return any(failure.is_a("GraphInterrupt") for failure in self.failed.values())
 
     def close(self) -> None:
         """Note that it is over, and let go of what was needed until then."""
-        self.unfinished = not self.open <= self.retrievals.keys()
         if self.errors:
             at_root = self.errors.get(self.root_id)
             self.failed = {id: Failure.of(error, at_root) for id, error in self.errors.items()}
-        del self.open, self.errors
+        del self.errors
+
+    def given_up(self, *run_ids: int) -> str:
+        """Say which of these runs failed, so that something else was tried; "" if none did.
+
+        What made the whole query fail ended it: there was nothing else.
+        """
+        for one in run_ids:
+            failure = self.failed.get(one)
+            if failure is not None and not failure.fatal and not failure.is_a(_CONTROL_FLOW):
+                return f"its attempt was given up: {failure.text}"
+        return ""
 
     def ancestors(self, run_id: int) -> Iterator[int]:
         """Go from a run to the root."""
@@ -162,6 +217,3 @@ class Query:
         while parent is not None:
             yield parent
             parent = self.parents.get(parent)
-
-
-_NONE: Mapping[int, Any] = {}

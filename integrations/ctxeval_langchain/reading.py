@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
+from pydantic import BaseModel
+
+from ctxeval_langchain.notices import tell_once
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "prompt", "text")
 _ANSWER_KEYS = (
@@ -26,7 +30,7 @@ _AI = ("ai", "assistant")
 def question_of(value: Any) -> str | None:
     """Find the question in a chain's input: a text, the last human message, or a known key."""
     if isinstance(value, str):
-        return value or None
+        return value if value.strip() else None
     if (said := _last_said(value, _HUMAN)) is not None:
         return said
     found = _by_key(value, _QUESTION_KEYS, question_of)
@@ -61,9 +65,21 @@ def _by_key(value: Any, keys: Sequence[str], read: Any) -> str | None:
 def _get(value: Any, key: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(key)
-    if value is None or isinstance(value, (list, tuple, Document, BaseMessage)):
+    if value is None or isinstance(value, (str, list, tuple, Document, BaseMessage)):
         return None
-    return getattr(value, key, None)
+    try:
+        found = getattr(value, key, None)
+    except Exception:  # an application's property may do what it likes
+        return None
+    return None if isinstance(found, MethodType) else found
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Give what a state or a table holds, by name; nothing of a text or a list."""
+    if isinstance(value, BaseModel):
+        return dict(value)
+    fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+    return {str(name): item for name, item in fields.items()}
 
 
 def _last_said(messages: Any, roles: Sequence[str]) -> str | None:
@@ -122,14 +138,28 @@ def prompt_text(prompt: Any) -> str:
     return "\n".join(prompt_text(part) for part in prompt)
 
 
-def by_key(value: Any, key: str | Callable[[Any], Any]) -> str | None:
+def by_key(
+    option: str,
+    value: Any,
+    key: str | Callable[[Any], Any],
+    read: Callable[[Any], str | None],
+) -> str | None:
     """Take question or answer from where the user says it stands.
 
     Args:
+        option: What the user calls it.
         value: A chain's input or output.
         key: A key or an attribute, or a function of the value.
+        read: Finds the text in what stands there, which may be a message, or a list of them.
     """
-    found = key(value) if callable(key) else _get(value, key)
+    try:
+        found = key(value) if callable(key) else _get(value, key)
+    except Exception as error:  # the user's code: its fault must not cost the record
+        tell_once(f"{option} failed with {error!r}")
+        return None
     if found is None or isinstance(found, str):
         return found
-    return _text(found.content) if isinstance(found, BaseMessage) else str(found)
+    text = read(found)
+    if text is None and not (isinstance(found, (list, tuple, Mapping)) and not found):
+        text = str(found)
+    return text

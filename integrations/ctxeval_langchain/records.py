@@ -2,75 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from ctxeval import Chunk, QueryRecord, QueryStatus, Retrieval
-from ctxeval_langchain.documents import TEXT_HASH, IdKey, chunks_of
+from langchain_core.messages import BaseMessage
+
+from ctxeval import Chunk, QueryRecord, QueryStatus, Recorder, Retrieval
+from ctxeval_langchain.documents import TEXT_HASH, chunks_of
 from ctxeval_langchain.prompts import prompt_stage
 from ctxeval_langchain.queries import Query, RetrieverRun
-from ctxeval_langchain.reading import answer_of, by_key, question_of
+from ctxeval_langchain.questions import queries_in
+from ctxeval_langchain.reading import answer_of, by_key, fields_of, question_of
 
-Key = str | Callable[[Any], Any] | None
-
-_CONTROL_FLOW = "GraphBubbleUp"
-_CANCELLED = ("CancelledError", "GeneratorExit", "KeyboardInterrupt")
+_CANCELLED = ("CancelledError", "KeyboardInterrupt")
+_LEFT = "GeneratorExit"  # whoever read the stream has closed it
 
 
-@dataclass(frozen=True, slots=True)
 class Reader:
     """How to read a query.
 
-    Attributes:
-        question_key: Where the question stands, where no rule can know.
-        answer_key: Where the answer stands.
-        id_key: Where a document's id stands.
+    Args:
+        recorder: Which knows where question, answer and ids stand, and what is told of it.
     """
 
-    question_key: Key = None
-    answer_key: Key = None
-    id_key: IdKey = None
+    def __init__(self, recorder: Recorder) -> None:
+        """See the class."""
+        self._recorder = recorder
 
-    def record(self, query: Query, *, abandoned: bool = False) -> QueryRecord:
-        """Make the record of a query.
+    def records(self, query: Query, *, abandoned: bool = False) -> list[QueryRecord]:
+        """Make the record of a query, or the records where it turns out to be several.
 
         Args:
             query: The query.
             abandoned: Was it given up, since it never ended?
         """
+        queries = queries_in(query, self._asked, self.answer)
+        return [self._record(one, abandoned and one.root_id in one.open) for one in queries]
+
+    def _record(self, query: Query, abandoned: bool) -> QueryRecord:
         retrievals = self._retrievals(query)
         prompt = prompt_stage(query, retrievals)
         first_text = next((run.query for run in query.retrievals.values()), "")
         passed = {} if query.one_of_many else query.metadata
+        status = "abandoned" if abandoned else _status(query)
+        answer = self.answer(query)
+        if self._recorder.question_key is not None and query.chain:
+            self._seek("question_key", self._by_question_key(query.input), query.input)
+        if self._recorder.answer_key is not None and query.chain and status == "ok":
+            self._seek("answer_key", answer, query.output)
         return QueryRecord(
             id=str(UUID(int=query.root_id)),
-            question=self._question(query) or str(first_text),
-            answer=self.answer(query),
-            status="abandoned" if abandoned else _status(query),
+            question=self._asked(query.input) or str(first_text),
+            answer=answer,
+            status=status,
             retrievals=[*retrievals, prompt] if prompt else retrievals,
             metadata={key: value for key, value in passed.items() if key.startswith("ctxeval")},
             started=datetime.fromtimestamp(query.started, UTC),
             ended=datetime.fromtimestamp(query.ended, UTC),
         )
 
-    def _question(self, query: Query) -> str | None:
-        if self.question_key is not None:
-            return by_key(query.input, self.question_key)
-        return question_of(query.input)
+    def _seek(self, option: str, found: str | None, value: Any) -> None:
+        if found is not None or not isinstance(value, (str, BaseMessage)):
+            self._recorder.seek(option, found is not None, fields_of(value))
+
+    def _by_question_key(self, value: Any) -> str | None:
+        key = self._recorder.question_key
+        return None if key is None else by_key("question_key", value, key, question_of)
+
+    def _asked(self, value: Any) -> str | None:
+        """Find the question in an input."""
+        return self._by_question_key(value) or question_of(value)
 
     def answer(self, query: Query) -> str | None:
         """Find what a query was answered."""
         if not query.chain:
             return None
-        if self.answer_key is not None:
-            return by_key(query.output, self.answer_key)
-        return answer_of(query.output)
+        key = self._recorder.answer_key
+        if key is None or (isinstance(key, str) and isinstance(query.output, (str, BaseMessage))):
+            return answer_of(query.output)
+        return by_key("answer_key", query.output, key, answer_of)
 
     def _retrievals(self, query: Query) -> list[Retrieval]:
-        given_up = {run_id: _given_up(query, run_id) for run_id in query.retrievals}
+        given_up = {one: query.given_up(*query.ancestors(one)) for one in query.retrievals}
         counted = {
             run_id: run
             for run_id, run in query.retrievals.items()
@@ -82,7 +97,7 @@ class Reader:
         for run_id in sorted(counted, key=lambda one: -_depth(one, around)):  # inner ones first
             run = counted[run_id]
             inner = [made[one] for one in counted if around[one] == run_id]
-            chunks = chunks_of(run.copies, self.id_key, _known(inner))
+            chunks = chunks_of(run.copies, self._recorder.id_key, _known(inner))
             outer_id = around[run_id]
             made[run_id] = Retrieval(
                 query=str(run.query),
@@ -118,23 +133,13 @@ def _kind(
 
 def _status(query: Query) -> QueryStatus:
     at_root = query.failed.get(query.root_id)
+    if at_root is not None and at_root.kind.__name__ == _LEFT:
+        return "incomplete"
     if at_root is not None:
         return "cancelled" if at_root.kind.__name__ in _CANCELLED else "error"
     if query.unfinished or (query.chain and query.output is None) or query.interrupted:
         return "incomplete"
     return "ok"
-
-
-def _given_up(query: Query, run_id: int) -> str:
-    """Say why a run around this one failed, so that something else was tried; "" if none did.
-
-    What made the whole query fail ended it: there was nothing else.
-    """
-    for one in query.ancestors(run_id):
-        failure = query.failed.get(one)
-        if failure is not None and not failure.fatal and not failure.is_a(_CONTROL_FLOW):
-            return f"its attempt was given up: {failure.text}"
-    return ""
 
 
 def _around(query: Query, run_id: int, counted: dict[int, RetrieverRun]) -> int | None:

@@ -11,9 +11,18 @@ from typing import Any
 from uuid import UUID
 
 from ctxeval_langchain.nesting import called_from, enter
-from ctxeval_langchain.queries import Query, RetrieverRun
+from ctxeval_langchain.queries import Part, Query, RetrieverRun
+from ctxeval_langchain.reading import question_of
 
 logger = logging.getLogger("ctxeval")
+
+OWN_KEYS = (
+    "ctxeval_id",
+    "ctxeval_reference",
+    "ctxeval_reference_ids",
+    "ctxeval_reference_contexts",
+)
+"""What the metadata of a run may say that makes it a query of its own."""
 
 MAX_LATE = 10_000
 """How many runs are remembered that were still open when their query was over."""
@@ -26,13 +35,17 @@ class OpenQueries:
         max_open: How many are kept at most; the oldest give way.
         open_seconds: How long one may take.
         unit_name: The name of runs that are a query each, wherever they stand.
+        own_key: Does the user say where the question stands?
     """
 
-    def __init__(self, max_open: int, open_seconds: float, unit_name: str | None) -> None:
+    def __init__(
+        self, max_open: int, open_seconds: float, unit_name: str | None, own_key: bool
+    ) -> None:
         """See the class."""
         self._max_open = max_open
         self._open_seconds = open_seconds
         self._unit_name = unit_name
+        self._own_key = own_key
         self._query_of: dict[int | None, Query] = {}
         self._roots: OrderedDict[int, Query] = OrderedDict()
         self._next_expiry = 0.0
@@ -53,6 +66,7 @@ class OpenQueries:
         name: str | None,
         *,
         retrieves: bool = False,
+        part: bool = False,
     ) -> Sequence[Query]:
         """Note that a run began.
 
@@ -63,6 +77,7 @@ class OpenQueries:
             metadata: Its metadata.
             name: Its name.
             retrieves: Is it a retriever's?
+            part: Is it a chain's, which may turn out to be a query of its own?
 
         Returns:
             The queries that were given up, since they are too old or too many.
@@ -82,6 +97,8 @@ class OpenQueries:
             if query is None or parent is None:
                 one_of_many = query is not None
                 query = Query(new, name, input, metadata or {}, not retrieves, one_of_many)
+                if part and self._may_be_several(query):
+                    query.parts = {}
                 self._roots[new] = self._query_of[new] = query
                 if query.started >= self._next_expiry or len(self._roots) > self._max_open:
                     given_up = self._expired(query.started)
@@ -89,10 +106,22 @@ class OpenQueries:
                 query.parents[new] = parent
                 query.open.add(new)
                 self._query_of[new] = query
+                if part and query.parts is not None:
+                    query.parts[new] = Part(name, input, metadata or {})
             if retrieves:
                 around, place = enter(new, query)
                 query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
         return given_up
+
+    def _may_be_several(self, query: Query) -> bool:
+        """May it turn out that a query has no question of its own?
+
+        What a stream was asked is known at its end, and what the user's own function finds
+        as well. Who says what is expected of a run, or names it, has one query in mind.
+        """
+        if query.spread or any(key in query.metadata for key in OWN_KEYS):
+            return False
+        return self._own_key or question_of(query.input) is None
 
     def _check_reuse(self, known: Query, new: int, input: Any) -> None:
         if new == known.root_id and input is not known.input and not self._told_reuse:
@@ -124,6 +153,7 @@ class OpenQueries:
         nearest, inner = called_from(self._query_of)
         if inner is not None and not self._is_unit(inner, metadata, name, retrieves):
             return nearest, inner
+        query.holds_queries = True
         return None, query if query.spread else None
 
     def _is_unit(
@@ -134,8 +164,13 @@ class OpenQueries:
             return True
         if self._unit_name is not None and name == self._unit_name != query.name:
             return True
-        own_id = metadata.get("ctxeval_id") if metadata else None
-        return own_id is not None and not retrieves and own_id != query.metadata.get("ctxeval_id")
+        if not metadata or retrieves:
+            return False
+        for key in OWN_KEYS:
+            own, known = metadata.get(key), query.metadata.get(key)
+            if own is not None and own is not known and str(own) != str(known):
+                return True
+        return False
 
     def _expired(self, now: float) -> list[Query]:
         expired = []
@@ -169,7 +204,7 @@ class OpenQueries:
         with self._lock:
             query = self._query_of.get(run_id.int)
             if query is not None:
-                query.prompts.append(prompt)
+                query.prompts[run_id.int] = prompt
 
     def end_retrieval(
         self, run_id: UUID, copies: Any, problem: str = "", error: BaseException | None = None
@@ -225,8 +260,10 @@ class OpenQueries:
             return None
         query.open.discard(run_id)
         if error is not None:
-            query.errors = {**query.errors, run_id: error}
+            query.errors[run_id] = error
         if run_id != query.root_id:
+            if query.parts is not None and (part := query.parts.get(run_id)) is not None:
+                part.end(output, late_input)
             return None
         query.output = output
         query.ended = time.time()

@@ -64,7 +64,7 @@ def test_an_asynchronous_stream_that_is_closed_early(handler, chain):
         await asyncio.sleep(0.01)  # its end is told a turn later
 
     asyncio.run(leave())
-    assert endings(handler) == [("q", None, "cancelled")]
+    assert endings(handler) == [("q", None, "incomplete")]
 
 
 @pytest.mark.parametrize("events", [1, 9])

@@ -1,6 +1,8 @@
 """Interrupts: question and answer come in several runs of a graph, and are one record."""
 
+import gc
 import itertools
+import weakref
 
 import pytest
 
@@ -11,6 +13,10 @@ from langgraph.func import entrypoint, task
 from langgraph.types import Command, interrupt
 from small_chains import Echo, by_ainvoke, by_invoke, by_stream, echoed, told
 from small_graphs import answer, as_dict, retrieve, with_memory
+
+from ctxeval import Recorder, trace
+from ctxeval_langchain import CtxEvalCallbackHandler
+from ctxeval_langchain.interrupts import Interrupted
 
 QUESTIONS = ["what is 1?", "what is 2?"]
 
@@ -114,3 +120,61 @@ def test_a_graph_that_goes_on_after_its_failure(handler):
     assert [told(one) for one in handler.records] == [("q", None, "error", [echoed("q")])]
     app.invoke(None, config)
     assert [told(one) for one in handler.records] == [("q", "answer to q", "ok", [echoed("q")])]
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_stream, by_ainvoke])
+def test_a_graph_that_is_resumed_with_another_handler_of_the_same_recorder(make_handler, way):
+    """As a server does, that makes a handler for each request."""
+    app = with_memory(retrieve, asks)()
+    recorder = Recorder()
+    for given in (as_dict("q"), YES):
+        config = {"callbacks": [make_handler(recorder)], "configurable": {"thread_id": "1"}}
+        way(app, [given], config)
+    assert [told(one) for one in recorder.records] == [
+        ("q", "yes, answer to q", "ok", [echoed("q")])
+    ]
+    assert recorder.without_retrieval == 0
+
+
+def test_a_graph_that_is_resumed_in_another_block_with_the_same_recorder():
+    app = with_memory(retrieve, asks)()
+    recorder = Recorder()
+    config = {"configurable": {"thread_id": "1"}}
+    with trace(recorder=recorder):
+        app.invoke(as_dict("q"), config)
+    with trace(recorder=recorder):
+        app.invoke(YES, config)
+    assert [told(one)[:3] for one in recorder.records] == [("q", "yes, answer to q", "ok")]
+
+
+def test_a_graph_that_is_asked_by_a_handler_and_resumed_in_a_block(make_handler):
+    app = with_memory(retrieve, asks)()
+    handler = make_handler()
+    config = {"configurable": {"thread_id": "1"}}
+    app.invoke(as_dict("q"), {**config, "callbacks": [handler]})
+    with trace(recorder=handler.recorder):
+        app.invoke(YES, config)
+    assert [told(one)[:3] for one in handler.records] == [("q", "yes, answer to q", "ok")]
+
+
+def test_another_recorder_cannot_join_what_it_has_not_seen(make_handler):
+    app = with_memory(retrieve, asks)()
+    first, second = make_handler(), make_handler()
+    for handler, given in ((first, as_dict("q")), (second, YES)):
+        app.invoke(given, {"callbacks": [handler], "configurable": {"thread_id": "1"}})
+    assert [one.status for one in first.records] == ["incomplete"]
+    assert second.records == []
+    assert second.without_retrieval == 1
+
+
+def test_a_recorder_takes_what_it_remembers_of_interrupts_along():
+    app = with_memory(retrieve, asks)()
+    recorder = Recorder()
+    handler = CtxEvalCallbackHandler(recorder)
+    app.invoke(as_dict("q"), {"callbacks": [handler], "configurable": {"thread_id": "1"}})
+    assert recorder.flush(10)
+    gone = weakref.ref(recorder)
+    kept = weakref.ref(Interrupted.of(recorder))
+    del handler, recorder, app
+    gc.collect()
+    assert (gone(), kept()) == (None, None)
