@@ -57,6 +57,14 @@ def public() -> dict[str, Any]:
     return {name: getattr(ctxeval, name) for name in ctxeval.__all__}
 
 
+@pytest.mark.parametrize("name", ["ctxeval", "ctxeval_langchain", "ctxeval_llamaindex"])
+def test_no_public_name_is_a_submodules(name):
+    """The import system would put the module where the lazily loaded name should be."""
+    package = pytest.importorskip(name)
+    modules = {one.name for one in pkgutil.iter_modules(package.__path__)}
+    assert not modules.intersection(package.__all__)
+
+
 @pytest.mark.parametrize("module", LISTS)
 def test_all_is_sorted_without_repeats_and_importable(module: str) -> None:
     imported = importlib.import_module(module)

@@ -14,6 +14,7 @@ from ctxeval.errors import describe
 from ctxeval.record.query import QueryRecord
 
 if TYPE_CHECKING:
+    from ctxeval.metric import Metric
     from ctxeval.scoring import Results
 
 logger = logging.getLogger("ctxeval")
@@ -41,13 +42,24 @@ class Judging:
         """Forget what is under way: in a forked child it is the parent's."""
         self._changed = threading.Condition()
         self._under_way = 0
+        self._heirs: dict[int, tuple[QueryRecord, frozenset[str]]] = {}
 
-    def begin(self, record: QueryRecord, planned: Plan) -> str:
+    def begin(self, record: QueryRecord, planned: Plan, earlier: QueryRecord | None = None) -> str:
         """Have a record's metrics by a model judged.
+
+        Args:
+            record: The record.
+            planned: What is to be done with it.
+            earlier: The record whose place it takes: what that one was or is being judged
+                by, with nothing changed, is not asked and not paid again.
 
         Returns:
             Why not, and then they are skipped; "" where it has begun.
         """
+        if earlier is not None:
+            planned = planned._replace(later=self._left_by(earlier, record, planned))
+        if not planned.later:
+            return ""
         requests = len({(metric.judge.shared_by, metric.purpose) for metric in planned.later})
         full = self._under_way >= self._max_pending
         refused = "too many were waiting for a model" if full else self._budget.admit(requests)
@@ -55,11 +67,33 @@ class Judging:
             for metric in planned.later:
                 record.scores[metric.name] = metric.result(None, "skipped", refused)
             return refused
-        record.pending = frozenset(metric.name for metric in planned.later)
         with self._changed:
+            record.pending |= {metric.name for metric in planned.later}
             self._under_way += 1
         self._ask(record, planned, requests)
         return ""
+
+    def _left_by(self, earlier: QueryRecord, record: QueryRecord, planned: Plan) -> list[Metric]:
+        """Take over what an earlier record has or awaits, and give the metrics that are left."""
+        before, now = dict(earlier.sample()), dict(planned.sample)
+        changed = {name for name in now if now[name] != before[name]}
+        left: list[Metric] = []
+        awaited: set[str] = set()
+        with self._changed:
+            for metric in planned.later:
+                known = earlier.scores.get(metric.name)
+                if changed - {"response"} or ("response" in changed and _reads_response(metric)):
+                    left.append(metric)
+                elif metric.name in earlier.pending:
+                    awaited.add(metric.name)
+                elif known is not None and known.status in ("scored", "undefined"):
+                    record.scores[metric.name] = known
+                else:
+                    left.append(metric)
+            if awaited:
+                record.pending |= awaited
+                self._heirs[id(earlier)] = record, frozenset(awaited)
+        return left
 
     def _ask(self, record: QueryRecord, planned: Plan, reserved: int) -> None:
         from ctxeval.scoring import begin_all
@@ -75,14 +109,22 @@ class Judging:
             finally:
                 usages = {id(r.usage): r.usage for r in results.values() if r.usage is not None}
                 self._budget.settle(reserved, list(usages.values()))
-                record.scores = {**record.scores, **results}
-                record.pending = frozenset()
-                self._judged(record)
+                self._conclude(record, results)
                 with self._changed:
                     self._under_way -= 1
                     self._changed.notify_all()
 
         begin_all([planned.sample], planned.later)[0].add_done_callback(finish)
+
+    def _conclude(self, record: QueryRecord, results: Results) -> None:
+        """Give a record its results, and those who took its place."""
+        with self._changed:
+            record.scores = {**record.scores, **results}
+            record.pending -= results.keys()
+            heir = self._heirs.pop(id(record), None)
+        self._judged(record)
+        if heir is not None:
+            self._conclude(heir[0], {name: results[name] for name in heir[1] & results.keys()})
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until nothing is under way.
@@ -92,3 +134,7 @@ class Judging:
         """
         with self._changed:
             return self._changed.wait_for(lambda: not self._under_way, timeout)
+
+
+def _reads_response(metric: Metric) -> bool:
+    return "response" in metric.needs

@@ -194,7 +194,7 @@ class Recorder:
         """
         if self._closed:
             self._notices.drop("the recorder is closed")
-        elif not self._worker.put(lambda: self._take(order, trace_id, make)):
+        elif not self._worker.put(self._take, order, trace_id, make):
             self._notices.drop("too many were waiting")
 
     def _sampled(self, trace_id: object) -> bool:
@@ -223,12 +223,13 @@ class Recorder:
 
     def _take_record(self, order: int, record: QueryRecord) -> None:
         with self._lock:
+            _, earlier = self._records.get(record.id, (order, None))
             self._records[record.id] = (order, record)
             while self._max_records is not None and len(self._records) > self._max_records:
                 self._records.popitem(last=False)
                 self.dropped["more than max_records"] += 1
         self._refer(record)
-        self._score(record)
+        self._score(record, earlier)
         self._tell(record)
         self._keep(record)
 
@@ -239,10 +240,10 @@ class Recorder:
         )
         record.reference, record.unreferenced = found.sample, found.reason
 
-    def _score(self, record: QueryRecord) -> None:
+    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> None:
         planned = plan(record, self._metrics)
         score_at_once(record, planned, self._metrics)
-        if planned.later and (refused := self._judging.begin(record, planned)):
+        if planned.later and (refused := self._judging.begin(record, planned, earlier)):
             self._notices.drop(refused)
 
     def _tell(self, record: QueryRecord) -> None:

@@ -9,10 +9,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 logger = logging.getLogger("ctxeval")
-
-Job = Callable[[], None]
 
 LINGER_SECONDS = 0.02
 """How long the thread lets jobs gather: waking it for each would cost the application more
@@ -27,7 +26,7 @@ class Worker:
         when_idle: Is called whenever no job is left.
     """
 
-    def __init__(self, max_pending: int, when_idle: Job | None = None) -> None:
+    def __init__(self, max_pending: int, when_idle: Callable[[], None] | None = None) -> None:
         """See the class."""
         self._max_pending = max_pending
         self._when_idle = when_idle
@@ -35,7 +34,7 @@ class Worker:
         _workers.add(self)
 
     def _start_over(self) -> None:
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._awake = False
         self._wake = threading.Event()
         self._hurry = threading.Event()
@@ -43,15 +42,20 @@ class Worker:
         self._busy = False
         self._thread: threading.Thread | None = None
 
-    def put(self, job: Job) -> bool:
+    def put(self, do: Callable[..., None], *arguments: Any) -> bool:
         """Hand a job over, without ever waiting.
+
+        Args:
+            do: What does it.
+            *arguments: What that is given: the caller waits less than for a function that
+                holds them.
 
         Returns:
             False where too many are waiting and the job was refused.
         """
         if len(self._jobs) >= self._max_pending:
             return False
-        self._jobs.append(job)
+        self._jobs.append((do, arguments))
         if not self._awake:
             self._awake = True
             if self._thread is None:
@@ -84,7 +88,8 @@ class Worker:
         with self._idle:
             self._busy = True
         while self._jobs:
-            self._do(self._jobs.popleft())
+            do, arguments = self._jobs.popleft()
+            self._do(do, *arguments)
             time.sleep(0)  # let the application go first
         if self._when_idle is not None:
             self._do(self._when_idle)
@@ -92,9 +97,9 @@ class Worker:
             self._busy = False
             self._idle.notify_all()
 
-    def _do(self, job: Job) -> None:
+    def _do(self, do: Callable[..., None], *arguments: Any) -> None:
         try:
-            job()
+            do(*arguments)
         except Exception:
             logger.exception("ctxeval: a job failed")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ctxeval_llamaindex.evaluator import ContextEvaluator
     from ctxeval_llamaindex.handler import CtxEvalEventHandler
     from ctxeval_llamaindex.llm import as_llm
-    from ctxeval_llamaindex.retrieval_metrics import register, retrieval_metrics
+    from ctxeval_llamaindex.retrieval_metric import register, retrieval_metrics
 
 # Loaded at first use: capture needs a seventh of what the evaluators need of LlamaIndex.
 _LAZY = {
@@ -24,8 +24,8 @@ _LAZY = {
     "aevaluate_dataset": "dataset_evaluation",
     "as_llm": "llm",
     "evaluate_dataset": "dataset_evaluation",
-    "register": "retrieval_metrics",
-    "retrieval_metrics": "retrieval_metrics",
+    "register": "retrieval_metric",
+    "retrieval_metrics": "retrieval_metric",
 }
 
 __all__ = [

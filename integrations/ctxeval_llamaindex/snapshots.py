@@ -11,8 +11,9 @@ from ctxeval import Chunk, Span, text_id
 
 IdKey = str | Callable[[Any], Any] | None
 
-Fields = Sequence[Any]
-"""What copies are made of, one after the other: few objects, since the application waits."""
+Fields = Sequence[tuple[Any, ...]]
+"""What copies are made of: id, text, score, relationships, start, end and the kept node of each,
+then the keys and the values of its metadata. Small, since the application waits for it."""
 
 
 class Copy(NamedTuple):
@@ -67,34 +68,48 @@ def snapshot(nodes: Any, *, whole: bool = False) -> Fields:
         nodes: The nodes, with their scores.
         whole: Keep copies of the nodes themselves too?
     """
-    fields: list[Any] = []
+    fields: list[tuple[Any, ...]] = []
     for one in nodes:
         try:  # quicker by far than by the attributes
             scored = one.__dict__
             node = scored["node"].__dict__
-            text, start, end = node["text"], node["start_char_idx"], node["end_char_idx"]
-            metadata = node["metadata"].copy()
-            kept = _kept(one) if whole else None
-            relationships = node["relationships"]
-            fields += (
-                node["id_"],
-                text,
-                scored["score"],
-                metadata,
-                relationships,
-                start,
-                end,
-                kept,
+            metadata = node["metadata"]
+            fields.append(
+                (
+                    node["id_"],
+                    node["text"],
+                    scored["score"],
+                    node["relationships"],
+                    node["start_char_idx"],
+                    node["end_char_idx"],
+                    _kept(one) if whole else None,
+                    *metadata,
+                    *metadata.values(),
+                )
             )
         except (AttributeError, KeyError):  # no TextNode
-            fields += _fields(one, whole)
+            fields.append(_fields(one, whole))
     return fields
 
 
 def copies(fields: Fields) -> list[Copy]:
     """Make copies of what a snapshot holds."""
-    width = len(Copy._fields)
-    return [Copy(*fields[at : at + width]) for at in range(0, len(fields), width)]
+    return [_copy(*one) for one in fields]
+
+
+def _copy(
+    node_id: str,
+    text: str,
+    score: Any,
+    relationships: Mapping[Any, Any],
+    start: Any,
+    end: Any,
+    node: Any,
+    *metadata: Any,
+) -> Copy:
+    middle = len(metadata) // 2
+    pairs = dict(zip(metadata[:middle], metadata[middle:], strict=True))
+    return Copy(node_id, text, score, pairs, relationships, start, end, node)
 
 
 def _plain(one: Any) -> Any:
@@ -107,18 +122,19 @@ def _kept(one: Any) -> Any:
     return node
 
 
-def _fields(one: Any, whole: bool) -> Fields:
+def _fields(one: Any, whole: bool) -> tuple[Any, ...]:
     node = _plain(one)
     text = vars(node).get("text")
     return (
         node.id_,
         text if isinstance(text, str) else node.get_content() or "",
         getattr(one, "score", None),
-        dict(node.metadata),
         node.relationships,
         getattr(node, "start_char_idx", None),
         getattr(node, "end_char_idx", None),
         _kept(one) if whole else None,
+        *node.metadata,
+        *node.metadata.values(),
     )
 
 

@@ -170,7 +170,10 @@ class Tracker:
 
     def _forget(self, query: Query) -> None:
         for frame in query.frames:
-            self._close(frame)
+            if frame.open:
+                self.frames.pop(frame.id_, None)
+                frame.open = False
+            frame.query = frame.stage = frame.instance = None
 
     def _close(self, frame: Frame) -> None:
         self.frames.pop(frame.id_, None)

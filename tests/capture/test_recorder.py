@@ -336,6 +336,48 @@ class TestBudget:
         day[0] = date(2026, 1, 2)
         assert budget.admit(1) == ""
 
+    def test_a_record_that_takes_anothers_place_is_not_judged_again(self):
+        llm = ScriptedLLM(relevant={"text of a"})
+        recorder = Recorder("context_relevance", llm=llm, max_requests_per_minute=1)
+        (first,) = taken(recorder, record(status="incomplete"))
+        second = record(answer="A.")
+        second.id = first.id
+        (kept,) = taken(recorder, second)
+        assert kept is second
+        assert kept.scores["context_relevance"].value == 0.5
+        assert not kept.pending
+        assert not recorder.dropped
+        assert len(llm.calls) == 1
+
+    def test_it_gets_what_the_other_one_still_waits_for(self):
+        go = threading.Event()
+        llm = ScriptedLLM(relevant=lambda question, chunk: go.wait(10) and chunk == "text of a")
+        metrics = ["context_relevance", "context_utilization"]
+        recorder = Recorder(metrics, llm=llm, max_requests_per_minute=2)
+        first, second = record(status="incomplete"), record(answer="A.")
+        second.id = first.id
+        for one in (first, second):
+            recorder.submit(0, 0, lambda one=one: one)
+        assert recorder.records == [second]
+        assert second.pending == set(metrics)
+        go.set()
+        assert recorder.flush(10)
+        assert {name: one.value for name, one in second.scores.items()} == {
+            "context_relevance": 0.5,
+            "context_utilization": 1.0,
+        }
+        assert not recorder.dropped
+        assert len(llm.calls) == 2
+
+    def test_other_chunks_are_judged_again(self):
+        llm = ScriptedLLM(relevant={"text of a"})
+        recorder = Recorder("context_relevance", llm=llm)
+        (first,) = taken(recorder, record(ids=("a", "b")))
+        second = record(ids=("b",))
+        second.id = first.id
+        (kept,) = taken(recorder, second)
+        assert kept.scores["context_relevance"].value == 0
+
     def test_what_is_over_budget_is_skipped_and_counted(self, caplog):
         llm = ScriptedLLM(lambda question, text: True)
         recorder = Recorder(["context_relevance"], llm=llm, max_tokens_per_day=1)

@@ -15,7 +15,7 @@ from llama_index.core.schema import Document
 from llamaindex_parts import Fixed
 
 from ctxeval_llamaindex.dataset_evaluation import evaluate_dataset
-from ctxeval_llamaindex.retrieval_metrics import retrieval_metrics
+from ctxeval_llamaindex.retrieval_metric import retrieval_metrics
 
 ROOT = Path(__file__).parents[2]
 CASES = json.loads((ROOT / "tests/golden/llamaindex_retrieval.json").read_text())["cases"]

@@ -22,19 +22,16 @@ from ctxeval import (
     NotScoredError,
     SpanRecall,
 )
+from ctxeval_llamaindex import retrieval_metric
 from ctxeval_llamaindex.llm import as_llm
-from ctxeval_llamaindex.retrieval_metrics import (
-    REGISTERED,
-    register,
-    retrieval_metrics,
-)
+from ctxeval_llamaindex.retrieval_metric import REGISTERED, register, retrieval_metrics
 
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch):
     """Give each test a registry of its own."""
     own = dict(framework.METRIC_REGISTRY)
-    for module in (framework, __import__("ctxeval_llamaindex.retrieval_metrics").retrieval_metrics):
+    for module in (framework, retrieval_metric):
         monkeypatch.setattr(module, "METRIC_REGISTRY", own)
     return own
 
