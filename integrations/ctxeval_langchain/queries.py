@@ -67,7 +67,8 @@ class Failure(NamedTuple):
         return any(one.__name__ in names for one in self.kind.__mro__)
 
 
-_CONTROL_FLOW = "GraphBubbleUp"
+CONTROL_FLOW = "GraphBubbleUp"
+"""What a graph raises to stop, which is no failure."""
 
 
 class Part:
@@ -200,6 +201,12 @@ class Query:
             self.failed = {id: Failure.of(error, at_root) for id, error in self.errors.items()}
         del self.errors
 
+    def rename(self, root_id: int) -> None:
+        """Let it be known by the id of an earlier run, once it is over."""
+        if (failure := self.failed.get(self.root_id)) is not None:
+            self.failed = {**self.failed, root_id: failure}
+        self.root_id = root_id
+
     def given_up(self, *run_ids: int) -> str:
         """Say which of these runs failed, so that something else was tried; "" if none did.
 
@@ -207,7 +214,7 @@ class Query:
         """
         for one in run_ids:
             failure = self.failed.get(one)
-            if failure is not None and not failure.fatal and not failure.is_a(_CONTROL_FLOW):
+            if failure is not None and not failure.fatal and not failure.is_a(CONTROL_FLOW):
                 return f"its attempt was given up: {failure.text}"
         return ""
 

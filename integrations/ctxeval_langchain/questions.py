@@ -47,7 +47,7 @@ def queries_in(query: Query, ask: Ask, answer: Answer) -> list[Query]:
     found = _without_attempts(query, [one for one in made if one[1].retrievals])
     if not found or (not given and len({question for question, _ in found}) == 1):
         return [query]
-    _let_answer(found, [one for one in made if not one[1].retrievals], answer)
+    _complete(found, [one for one in made if not one[1].retrievals], answer)
     for run_id in itertools.chain.from_iterable(runs_of.values()):
         query.retrievals.pop(run_id, None)
     parts = [part for _, part in found]
@@ -152,16 +152,23 @@ def _part(query: Query, run_ids: Sequence[int]) -> Query:
     return made
 
 
-def _let_answer(
+def _complete(
     found: list[tuple[str, Query]], others: list[tuple[str, Query]], answer: Answer
 ) -> None:
-    """Give what retrieved without answering the answer of a run that was asked the same."""
-    answers = defaultdict(list)
+    """Complete what retrieved by the runs that were asked the same and did not retrieve.
+
+    They may have answered it; or they are what a graph began before it stopped and began
+    anew, and the query was known by their id.
+    """
+    answers: defaultdict[str, list[Query]] = defaultdict(list)
+    earlier: defaultdict[str, list[Query]] = defaultdict(list)
     for question, other in others:
-        if answer(other) is not None:
-            answers[question].append(other)
+        kind = earlier if answer(other) is None else answers
+        kind[question].append(other)
     for question, part in found:
         if answers[question] and not part.failed and answer(part) is None:
             other = answers[question].pop(0)
             part.output, part.ended, part.chain = other.output, other.ended, True
             part.prompts = {**part.prompts, **other.prompts}
+        if earlier[question] and part.chain:
+            part.rename(earlier[question].pop(0).root_id)

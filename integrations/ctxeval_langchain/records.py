@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from ctxeval import Chunk, QueryRecord, QueryStatus, Recorder, Retrieval
 from ctxeval_langchain.documents import TEXT_HASH, chunks_of
 from ctxeval_langchain.prompts import prompt_stage
-from ctxeval_langchain.queries import Query, RetrieverRun
+from ctxeval_langchain.queries import CONTROL_FLOW, Query, RetrieverRun
 from ctxeval_langchain.questions import queries_in
 from ctxeval_langchain.reading import answer_of, by_key, fields_of, question_of
 
@@ -133,7 +133,7 @@ def _kind(
 
 def _status(query: Query) -> QueryStatus:
     at_root = query.failed.get(query.root_id)
-    if at_root is not None and at_root.kind.__name__ == _LEFT:
+    if at_root is not None and at_root.is_a(_LEFT, CONTROL_FLOW):
         return "incomplete"
     if at_root is not None:
         return "cancelled" if at_root.kind.__name__ in _CANCELLED else "error"

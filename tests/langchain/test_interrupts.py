@@ -2,7 +2,9 @@
 
 import gc
 import itertools
+import operator
 import weakref
+from typing import Annotated, TypedDict
 
 import pytest
 
@@ -178,3 +180,38 @@ def test_a_recorder_takes_what_it_remembers_of_interrupts_along():
     del handler, recorder, app
     gc.collect()
     assert (gone(), kept()) == (None, None)
+
+
+def test_each_of_several_questions_may_be_interrupted_and_resumed(handler):
+    graphs, types = pytest.importorskip("langgraph.graph"), pytest.importorskip("langgraph.types")
+
+    def one(state):
+        found = retrieve(state)
+        for n in range(2):
+            interrupt(f"{state['question']} {n}")
+        return {**found, **answer(state)}
+
+    graph = graphs.StateGraph(Several)
+    graph.add_node("one", one)
+    graph.add_conditional_edges(
+        graphs.START, lambda state: [types.Send("one", as_dict(q)) for q in state["all"]], ["one"]
+    )
+    app = graph.compile(checkpointer=InMemorySaver())
+    config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+    given = {"all": QUESTIONS}
+    seen = []
+    for _ in range(3):
+        stopped = app.invoke(given, config).get("__interrupt__", ())
+        given = Command(resume={one.id: "yes" for one in stopped})
+        seen.append([(one.id, one.question, one.status) for one in handler.records])
+    first, second, last = seen
+    assert first == second == [(id, question, "incomplete") for id, question, _ in last]
+    assert [told(one) for one in handler.records] == [
+        (question, f"answer to {question}", "ok", [echoed(question)]) for question in QUESTIONS
+    ]
+
+
+class Several(TypedDict, total=False):
+    all: list
+    answer: Annotated[str, lambda before, after: f"{before} {after}"]
+    context: Annotated[list, operator.add]

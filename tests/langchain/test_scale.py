@@ -25,8 +25,14 @@ QUESTIONS = [f"q{n:03}" for n in range(MANY)]
 
 
 def by_threads(runnable, inputs, config):
-    with ThreadPoolExecutor(16) as pool:
-        return list(pool.map(lambda one: runnable.invoke(one, config), inputs))
+    together = threading.Barrier(len(inputs))
+
+    def ask(one):
+        together.wait()
+        return runnable.invoke(one, config)
+
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        return list(pool.map(ask, inputs))
 
 
 def by_one_thread_for_all(runnable, inputs, config):
@@ -189,6 +195,6 @@ def test_what_was_captured_last_is_scored_before_the_interpreter_exits(tmp_path)
     subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "seen")],
         check=True,
-        env={**os.environ, "PYTHONPATH": str(support)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(support), *sys.path])},
     )
     assert sorted((tmp_path / "seen").read_text().split("\n")) == ["", "fact d1-q", "fact d2-q"]
