@@ -172,6 +172,12 @@ class MetricSet:
         """The metrics' names, or "auto"."""
         return ["auto"] if self.auto else [metric.name for metric in self._fixed]
 
+    @property
+    def calls_model(self) -> bool:
+        """Is one of them judged by a model?"""
+        chosen = [*self._fixed, *(self._by_model.values() if self.auto else ())]
+        return any(metric.judge.calls_model for metric in chosen)
+
     def of(self, sample: Sample) -> list[Metric]:
         """Give the metrics for a sample: the fixed ones, or those that it has the fields for."""
         if not self.auto:

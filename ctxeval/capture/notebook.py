@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ctxeval.capture.notebook_display import Output
+from ctxeval.capture.notebook_display import Output, follower
 from ctxeval.capture.notebook_magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere
@@ -106,6 +106,7 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython.events.register("pre_run_cell", tracing.before_cell)
     ipython.events.register("post_run_cell", tracing.after_cell)
     ipython.register_magic_function(Magic(ipython, tracing), "line", "ctxeval")
+    follower.attach(ipython)  # after our own, so that it finds what these have just shown
     _loaded[id(ipython)] = tracing
 
 

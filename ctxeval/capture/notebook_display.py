@@ -89,11 +89,13 @@ class Output:
         self._more = more
         self._shown: object = None
         self._sent = 0.0
+        self._lock = threading.Lock()
 
     @property
-    def settled(self) -> bool:
-        """Will nothing change any more?"""
-        return self._more is None and not any(record.pending for record in self._records)
+    def unfinished(self) -> bool:
+        """Is something new, or still to come?"""
+        to_come = self._more is not None or any(record.pending for record in self._records)
+        return self.changed or to_come
 
     @property
     def changed(self) -> bool:
@@ -109,14 +111,16 @@ class Output:
     def close(self) -> None:
         """Take the queries that came so far, and no others."""
         self._grow()
-        self._more = None
+        with self._lock:
+            self._more = None
 
     def _grow(self) -> None:
-        if self._more is not None:
-            records, others = self._more()
-            self._records += records
-            if not others:
-                self._more = None
+        with self._lock:
+            if self._more is not None:
+                records, others = self._more()
+                self._records += records
+                if not others:
+                    self._more = None
 
     def _state(self) -> object:
         return [(len(record.scores), record.pending) for record in self._records]
@@ -124,7 +128,7 @@ class Output:
     def show(self) -> None:
         """Show it below the cell that runs, and keep it up to date."""
         self.send(update=False)
-        if not self.settled and can_update(shell()):
+        if self.unfinished and can_update(shell()):
             follower.follow(self)
 
     def send(self, *, update: bool = True) -> int:
@@ -160,12 +164,16 @@ class Follower:
         self._shell: Any = None
         self._in_cell = True
 
+    def attach(self, running: Any) -> None:
+        """Learn from an IPython when cells begin and end. Idempotent."""
+        if self._shell is not running:
+            self._shell = running
+            running.events.register("pre_run_cell", self._before_cell)
+            running.events.register("post_run_cell", self._after_cell)
+
     def follow(self, output: Output) -> None:
         """Keep an output up to date until all of its scores are there."""
-        if self._shell is not shell():
-            self._shell = shell()
-            self._shell.events.register("pre_run_cell", self._before_cell)
-            self._shell.events.register("post_run_cell", self._after_cell)
+        self.attach(shell())
         with self._lock:
             self._outputs.append(output)
             if self._thread is None:
@@ -178,7 +186,7 @@ class Follower:
             time.sleep(pause)
             with self._lock:
                 pause = max(EVERY, self._send(one for one in self._outputs if not one.wait))
-                self._outputs = [one for one in self._outputs if one.changed or not one.settled]
+                self._outputs = [one for one in self._outputs if one.unfinished]
                 if not self._outputs:
                     self._thread = None
                     return

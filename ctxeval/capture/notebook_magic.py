@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from ctxeval.capture.notebook import Tracing
 
 
+def queries(n: int) -> str:
+    """Count queries."""
+    return f"{n} {'query' if n == 1 else 'queries'}"
+
+
 class Magic:
     """The magic `%ctxeval` of a shell.
 
@@ -54,7 +59,7 @@ class Magic:
             )
         before = self._tracing.recorder
         if self._tracing.is_on and before is not None and (n := len(before.records)):
-            print(f"ctxeval was on: {n} captured so far are no longer in %ctxeval report")
+            print(f"ctxeval was on: %ctxeval report no longer shows its {queries(n)}")
         self._tracing.on(recorder)
         return recorder
 
@@ -65,7 +70,7 @@ class Magic:
             return
         self._tracing.off()
         n = len(recorder.records)
-        print(f"ctxeval is off: {n} {'query' if n == 1 else 'queries'}, all in %ctxeval report")
+        print(f"ctxeval is off: %ctxeval report shows its {queries(n)}")
 
     def _report(self, file: str | None) -> None:
         recorder = self._tracing.recorder

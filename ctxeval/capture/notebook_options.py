@@ -24,6 +24,9 @@ USAGE = """\
 %ctxeval off
     Captures nothing more."""
 
+MAX_PENDING = 10_000
+"""How many queries wait at most: a loop over a test set may be quicker than its scores."""
+
 _COMMANDS = ("on", "off", "report", "help")
 
 
@@ -87,6 +90,7 @@ def recorder_of(read: argparse.Namespace, variables: Mapping[str, Any]) -> Recor
             names or "auto",
             _variable(read.references, variables),
             _model(read.model, read.base_url, variables),
+            max_pending=MAX_PENDING,
         )
     except InvalidArgumentError as error:
         said = str(error).replace("llm=ctxeval.llm_factory('…')", "--model NAME")

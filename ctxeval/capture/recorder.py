@@ -384,9 +384,11 @@ class Recorder:
     @property
     def setup(self) -> str:
         """Say what it scores by."""
-        expected = sum(1 for _ in self._references)
-        told = f"{expected} {'reference' if expected == 1 else 'references'}"
-        return f"Metrics: {', '.join(self._metrics.names)}; {told}."
+        n = sum(1 for _ in self._references)
+        if not n and self._metrics.names == ["auto"] and not self._metrics.calls_model:
+            return "Nothing can be scored: give references, or a model."
+        references = f"{n} {'reference' if n == 1 else 'references'}"
+        return f"Metrics: {', '.join(self._metrics.names)}; {references}."
 
     @property
     def notes(self) -> list[str]:
