@@ -172,6 +172,21 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def report(
+    run: Run,
+    output: Annotated[Path, typer.Option("-o", help="Where the report goes.")],
+    baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
+) -> None:
+    """Write a report to look at: one HTML file that needs no network and no script.
+
+    Example: ctxeval report run.jsonl --baseline main.jsonl -o report.html
+    """
+    with _errors():
+        ctxeval.Evaluation.load(run, keep=False).report(output, baseline)
+        print(f"The report is in {output}")
+
+
+@app.command()
 def worst(
     run: Run,
     metric: Annotated[str, typer.Argument(help="The metric's name.")],

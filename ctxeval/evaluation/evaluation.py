@@ -136,12 +136,28 @@ class Evaluation:
         """Go through the rows, in the order of the samples."""
         return iter(self._kept) if self._path is None else read_run(self._path)
 
+    @property
+    def name(self) -> str:
+        """The name of the file that holds the rows; "" where they are in memory."""
+        return "" if self._path is None else self._path.stem
+
+    def of_ids(self, ids: Iterable[str]) -> Iterator[Row]:
+        """Go through the rows with these ids."""
+        wanted = set(ids)
+        if self._path is not None:
+            return read_run(self._path, wanted)
+        return (row for row in self._kept if row.id in wanted)
+
     def _column(self, metric: str) -> _Column:
         if metric not in self._columns:
             raise InvalidArgumentError(
                 f"metric: {metric!r} was not scored: {near(metric, self._columns)}"
             )
         return self._columns[metric]
+
+    def places(self, metric: str) -> list[tuple[int, float]]:
+        """Give the scored values of a metric, each with the place of its row."""
+        return self._column(metric).scored()
 
     def values(self, metric: str) -> dict[str, float]:
         """Give the scored values of a metric, by the sample's id.
@@ -227,6 +243,30 @@ class Evaluation:
                     key = (name, result.status, result.reason)
                     counts[key] = counts.get(key, 0) + 1
         return counts
+
+    def report(
+        self, path: str | PathLike[str], baseline: Evaluation | str | PathLike[str] | None = None
+    ) -> Path:
+        """Write a report that people can look at: one HTML file that needs nothing else.
+
+        Scores with intervals and distributions, what changed against the baseline, where
+        relevant chunks get lost, the worst queries opened to the chunk and the claim that
+        failed, why values are missing, what the judging cost.
+
+        Args:
+            path: The file.
+            baseline: What to compare with: another evaluation, or the file of a run.
+
+        Returns:
+            The path.
+
+        Raises:
+            InvalidArgumentError: The file can't be written, or the two can't be compared.
+            MissingExtraError: jinja2, matplotlib or scipy is not installed.
+        """
+        from ctxeval.evaluation.reporting import write_report
+
+        return write_report(self, Path(path), baseline)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write everything to a file, one JSON object a line, for `Evaluation.load`."""

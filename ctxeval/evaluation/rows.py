@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -138,8 +138,12 @@ def _all_known(batch: Iterable[Row], metrics: Iterable[str]) -> None:
             )
 
 
-def read_run(path: Path) -> Iterator[Row]:
+def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:
     """Read the rows of a file that `write_run` made, one by one.
+
+    Args:
+        path: The file.
+        ids: The rows that are wanted; None: all of them.
 
     Raises:
         InvalidArgumentError: There is no such file, or it is none of these.
@@ -157,11 +161,20 @@ def read_run(path: Path) -> Iterator[Row]:
         _check_header(path, lines.readline())
         for number, line in enumerate(lines, start=2):
             try:
-                yield Row.from_dict(json.loads(line))
+                if ids is None or _id_of(line) in ids:
+                    yield Row.from_dict(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidSampleError(
                     f"{path}, line {number}: no row of a run: {error}"
                 ) from None
+
+
+def _id_of(line: str) -> str:
+    """Read a row's id without reading the row: it stands first."""
+    if not line.startswith('{"id": "'):
+        return str(json.loads(line)["id"])
+    name, _ = json.JSONDecoder().raw_decode(line, len('{"id": '))
+    return str(name)
 
 
 def _check_header(path: Path, line: str) -> None:

@@ -38,6 +38,11 @@ def environment() -> Environment:
         "line": wording.line,
         "split": wording.split,
         "number": wording.number,
+        "change": wording.change,
+        "percent": wording.percent,
+        "count": wording.count,
+        "range": wording.span,
+        "missed": wording.missed,
         "given": wording.given,
         "similarity": wording.similarity,
         "seconds": wording.seconds,
@@ -77,7 +82,8 @@ def render_queries(
         MissingExtraError: jinja2 is not installed.
     """
     template = environment().get_template("queries.html.j2")
-    parts = [environment().get_template("style.html.j2").render()] if style else []
+    sheet = environment().get_template("query.css.j2").render()
+    parts = [f"<style>\n{sheet}</style>\n"] if style else []
     room = size - sum(len(part.encode()) for part in parts) - 200
     shown = 0
     for view in views[:queries]:
@@ -87,6 +93,7 @@ def render_queries(
             characters=characters,
             heading=0,  # a notebook would list headings in its table of contents
             unfolded=shown < unfolded,
+            bars=True,
         )
         room -= len(part.encode())
         if room < 0 and (shown or len(part.encode()) > size):

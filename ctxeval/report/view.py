@@ -103,6 +103,7 @@ class StageView:
         scores: Its own results.
         chunks: What it gave, best first.
         found: How much of what was expected it holds, by each judge that can tell.
+        sources: The places, among the query's stages, of those whose chunks it was given.
     """
 
     kind: str
@@ -113,6 +114,7 @@ class StageView:
     scores: tuple[MetricView, ...]
     chunks: tuple[ChunkView, ...]
     found: tuple[Found, ...] = ()
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class UnitView:
         reason: Why, in the judge's words.
         similarity: Of the deciding pair, where similarity decided.
         chunks: Those that cover it.
+        votes: How the repeats voted, where there were any.
     """
 
     kind: str
@@ -144,6 +147,7 @@ class UnitView:
     reason: str = ""
     similarity: float | None = None
     chunks: tuple[Support, ...] = ()
+    votes: tuple[bool | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def view_of_record(record: QueryRecord) -> QueryView:
         record.status,
         metric_views(record.scores),
         tuple(sorted(record.pending)),
-        tuple(_stage(stage, stage.scores, said) for stage in record.stages()),
+        _stages(record.stages(), said),
         _units(record.scores, expected, record.chunks()),
         expected.reference,
         record.unreferenced,
@@ -63,10 +63,10 @@ def view_of_sample(
     """
     chunks = _chunks_of(sample)
     said = _Said([results, *(stage.scores for stage in stages)])
-    shown = [_stage(stage, stage.scores, said) for stage in stages]
+    shown = _stages(stages, said)
     if not stages and chunks is not None:
         only = Retrieval(sample.user_input or "", chunks)
-        shown = [_stage(only, results, said, captured=False)]
+        shown = (replace(_stage(only, results, said), latency=None),)
     return QueryView(
         sample.key if id is None else id,
         sample.user_input or "",
@@ -74,7 +74,7 @@ def view_of_sample(
         "ok",
         metric_views(results),
         (),
-        tuple(shown),
+        shown,
         _units(results, sample, chunks or ()),
         sample.reference,
     )
@@ -185,7 +185,21 @@ def _chunks_of(sample: Sample) -> tuple[Chunk, ...] | None:
     )
 
 
-def _stage(stage: Retrieval, scores: Results, said: _Said, *, captured: bool = True) -> StageView:
+def _stages(stages: Sequence[Retrieval], said: _Said) -> tuple[StageView, ...]:
+    place = {stage.order: n for n, stage in enumerate(stages)}
+    made = []
+    for n, stage in enumerate(stages):
+        inner = [one.order for one in stages if one.parent == stage.order]
+        sources = {place[order] for order in (*stage.inputs, *inner) if order in place}
+        if not sources and stage.kind != "retrieve":  # it holds whatever came before
+            sources = set(range(n))
+        made.append(_stage(stage, stage.scores, said, tuple(sorted(sources))))
+    return tuple(made)
+
+
+def _stage(
+    stage: Retrieval, scores: Results, said: _Said, sources: tuple[int, ...] = ()
+) -> StageView:
     chunks = tuple(
         ChunkView(
             rank,
@@ -202,11 +216,12 @@ def _stage(stage: Retrieval, scores: Results, said: _Said, *, captured: bool = T
         stage.kind,
         stage.name,
         stage.query,
-        stage.latency if captured else None,
+        stage.latency,
         stage.error,
         metric_views(stage.scores),
         chunks,
         tuple(_found(scores)),
+        sources,
     )
 
 
@@ -242,7 +257,14 @@ def _unit(kind: str, judge: _Judge, unit: Verdict, chunks: Sequence[Chunk]) -> U
         Support(rank + 1, chunks[rank].id) for rank in unit.matched if rank < len(chunks)
     )
     return UnitView(
-        kind, judge.label, unit.text, unit.value, unit.reason, unit.similarity, supports
+        kind,
+        judge.label,
+        unit.text,
+        unit.value,
+        unit.reason,
+        unit.similarity,
+        supports,
+        unit.votes,
     )
 
 

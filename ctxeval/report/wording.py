@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxeval.report.view import MetricView
+from ctxeval.report.view import MetricView, QueryView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
@@ -77,6 +77,60 @@ def split(text: str, limit: int = 160) -> tuple[str, str]:
 def number(value: float | None) -> str:
     """Write a score, "–" where there is none."""
     return "–" if value is None else f"{value:.3f}"
+
+
+def change(value: float | None) -> str:
+    """Write a difference of scores, with its sign."""
+    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def percent(part: float, whole: float) -> str:
+    """Write a share, "–" of nothing; never 100 % or 0 % for what is not quite.
+
+    Examples:
+        >>> percent(1, 3), percent(999, 1000), percent(0, 0)
+        ('33 %', '>99 %', '–')
+    """
+    if not whole:
+        return "–"
+    share = 100 * part / whole
+    if 99 < share < 100:
+        return ">99 %"
+    return "<1 %" if 0 < share < 1 else f"{share:.0f} %"
+
+
+def count(n: int) -> str:
+    """Write a number of things.
+
+    Examples:
+        >>> count(10000)
+        '10,000'
+    """
+    return f"{n:,}"
+
+
+def span(low: float | None, high: float | None, method: str, *, signed: bool = False) -> str:
+    """Write an interval, or why there is none."""
+    if low is None or high is None:
+        return method
+    return f"{change(low)} to {change(high)}" if signed else f"{low:.3f}–{high:.3f}"
+
+
+def missed(view: QueryView) -> str:
+    """Say in one line what went wrong with a query."""
+    missing = sum(unit.value is False for unit in view.units)
+    parts = [] if view.status == "ok" else [f"ended as {view.status}"]
+    parts += [f"failed: {stage.error}" for stage in view.stages if stage.error][:1]
+    if missing:
+        parts.append(f"{missing} of {len(view.units)} expected missing")
+    chunks = view.stages[-1].chunks if view.stages else ()
+    values = [{verdict.value for verdict in chunk.verdicts} for chunk in chunks]
+    irrelevant = sum(False in said and True not in said for said in values)
+    if irrelevant:
+        parts.append(f"{irrelevant} of {len(chunks)} chunks not relevant")
+    elif view.stages and not chunks:
+        parts.append("nothing was retrieved")
+    return ", ".join(parts)
 
 
 def given(value: float | None) -> str:

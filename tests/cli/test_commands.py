@@ -118,7 +118,7 @@ def test_a_store_is_looked_after(ctxeval, tmp_path):
     assert "1 records" in ctxeval("store", "prune", "2999-01-01", "kept.db")
 
 
-@pytest.mark.parametrize("command", ["demo", "score", "show", "worst", "compare", "gate"])
+@pytest.mark.parametrize("command", ["demo", "score", "show", "report", "worst", "compare", "gate"])
 def test_each_command_has_help_with_an_example(ctxeval, command):
     assert "Example: ctxeval" in " ".join(ctxeval(command, "--help").split())
 

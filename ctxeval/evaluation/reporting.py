@@ -1,0 +1,194 @@
+"""Hand an evaluation to the report, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.evaluation.compare import compare
+from ctxeval.report.collecting import Collector
+from ctxeval.report.content import Change, Report, Score, Shown, histogram
+from ctxeval.report.document import render_report
+from ctxeval.report.view import QueryView
+from ctxeval.report.viewing import view_of_sample
+
+if TYPE_CHECKING:
+    from ctxeval.evaluation.evaluation import Evaluation
+    from ctxeval.evaluation.rows import Row
+
+OF_EACH = 5
+"""So many queries stand out by a metric."""
+
+OPENED = 15
+"""So many queries are opened at most."""
+
+
+def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Report:
+    """Say everything that a report says.
+
+    Args:
+        evaluation: What it is about.
+        baseline: What it is compared with.
+
+    Raises:
+        InvalidArgumentError: The rows are gone, or the two can't be compared.
+        MissingExtraError: scipy is not installed.
+    """
+    worst = _worst(evaluation)
+    fallen = {} if baseline is None else _fallen(evaluation, baseline)
+    collector = Collector()
+    opened: dict[int, QueryView] = {}
+    for place, row in enumerate(evaluation.rows):
+        view = _view(row)
+        collector.add(view)
+        if place in worst or place in fallen:
+            opened[place] = view
+    before = {} if baseline is None else _views(baseline, [evaluation.ids[n] for n in fallen])
+    scores = tuple(_scores(evaluation, baseline))
+    return Report(
+        evaluation.name,
+        None if baseline is None else baseline.name or "the baseline",
+        len(evaluation),
+        0 if baseline is None else len(baseline),
+        scores,
+        () if baseline is None else tuple(_changes(evaluation, baseline)),
+        collector.funnel(),
+        collector.ranking(),
+        tuple(Shown(opened[n], tuple(values)) for n, values in worst.items()),
+        tuple(
+            Shown(opened[n], tuple(values), before.get(evaluation.ids[n]))
+            for n, values in fallen.items()
+        ),
+        collector.reasons({one.metric: one.skipped for one in scores}),
+        collector.agreements(),
+        evaluation.usage,
+        None if baseline is None else baseline.usage,
+    )
+
+
+def _view(row: Row) -> QueryView:
+    return view_of_sample(row.sample, row.results, row.stages, row.id)
+
+
+def _views(evaluation: Evaluation, ids: Sequence[str]) -> dict[str, QueryView]:
+    return {row.id: _view(row) for row in evaluation.of_ids(ids)} if ids else {}
+
+
+Values = list[tuple[str, float, float | None]]
+
+
+def _worst(evaluation: Evaluation) -> dict[int, Values]:
+    """Find the queries with the lowest values of each metric, those lowest in the mean first."""
+    scored = {metric: evaluation.places(metric) for metric in evaluation.metrics}
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    for of_metric in scored.values():
+        for place, value in of_metric:
+            sums[place] = sums.get(place, 0.0) + value
+            counts[place] = counts.get(place, 0) + 1
+    means = {place: sums[place] / counts[place] for place in sums}
+    found: dict[int, Values] = {}
+    for metric, of_metric in scored.items():
+        lowest = sorted(of_metric, key=lambda one: (one[1], means[one[0]], one[0]))
+        for place, value in lowest[:OF_EACH]:
+            if value < 1:
+                found.setdefault(place, []).append((metric, value, None))
+    order = sorted(found, key=lambda place: (means[place], place))
+    return {place: found[place] for place in order[:OPENED]}
+
+
+def _fallen(evaluation: Evaluation, baseline: Evaluation) -> dict[int, Values]:
+    """Find the queries that lost most by each metric, those with the greatest fall first."""
+    found: dict[int, Values] = {}
+    for metric in evaluation.metrics:
+        if metric not in baseline.metrics:
+            continue
+        before = baseline.values(metric)
+        falls = [
+            (value - before[name], place, value)
+            for place, value in evaluation.places(metric)
+            if (name := evaluation.ids[place]) in before and value < before[name]
+        ]
+        for fall, place, value in sorted(falls)[:OF_EACH]:
+            found.setdefault(place, []).append((metric, value, value - fall))
+    order = sorted(found, key=lambda n: (min(now - (was or 0) for _, now, was in found[n]), n))
+    return {place: found[place] for place in order[:OPENED]}
+
+
+def _scores(evaluation: Evaluation, baseline: Evaluation | None) -> list[Score]:
+    scores = []
+    for one in evaluation.summary():
+        interval = one.interval
+        counts = histogram([value for _, value in evaluation.places(one.metric)])
+        before = None
+        if baseline is not None and one.metric in baseline.metrics:
+            before = histogram([value for _, value in baseline.places(one.metric)])
+        scores.append(
+            Score(
+                one.metric,
+                interval and interval.mean,
+                interval and interval.low,
+                interval and interval.high,
+                "no value" if interval is None else interval.method,
+                one.scored,
+                one.undefined,
+                one.failed,
+                one.skipped,
+                one.bounds,
+                one.signature,
+                counts,
+                before,
+            )
+        )
+    return scores
+
+
+def _changes(evaluation: Evaluation, baseline: Evaluation) -> list[Change]:
+    changes = []
+    for one in compare(baseline, evaluation).changes:
+        interval = one.difference and one.difference.interval
+        before, now = baseline.values(one.metric), evaluation.values(one.metric)
+        both = [(before[name], now[name]) for name in before if name in now]
+        changes.append(
+            Change(
+                one.metric,
+                one.baseline,
+                one.candidate,
+                interval and interval.mean,
+                interval and interval.low,
+                interval and interval.high,
+                "no pairs" if interval is None else interval.method,
+                one.p_shown,
+                sum(b > a for a, b in both),
+                sum(b < a for a, b in both),
+                one.pairs,
+                one.dropped,
+                one.difference and one.difference.detectable,
+                one.verdict,
+                one.note,
+            )
+        )
+    return changes
+
+
+def write_report(
+    evaluation: Evaluation, path: Path, baseline: Evaluation | str | PathLike[str] | None
+) -> Path:
+    """Write the report; see `Evaluation.report`."""
+    from ctxeval.evaluation.evaluation import Evaluation as Loaded
+
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise InvalidArgumentError(
+            f"path: {short(str(path))} cannot be written: "
+            + ("it is a directory" if path.is_dir() else "its directory does not exist")
+        )
+    if isinstance(baseline, (str, PathLike)):
+        baseline = Loaded.load(baseline, keep=False)
+    page = render_report(report_of(evaluation, baseline))
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_text(page, encoding="utf-8")
+    unfinished.replace(path)
+    return path

@@ -1,0 +1,250 @@
+"""Gather from many views what a report says of all of them, in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking, Reason
+from ctxeval.report.view import ChunkView, QueryView, StageView
+
+RANKS = 20
+"""So many ranks are told apart."""
+
+UNASKED = "the query lacks the fields, so the metric was not asked"
+
+
+class Collector:
+    """Takes views, and sums them up: funnel, ranks, reasons, agreement."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._stages: dict[tuple[str, str, int], _Stage] = {}
+        self._ranks: dict[int, _Rank] = {}
+        self._judged: Counter[str] = Counter()
+        self._reasons: Counter[tuple[str, str, str]] = Counter()
+        self._votes: dict[tuple[str, str], list[tuple[bool | None, ...]]] = defaultdict(list)
+
+    def add(self, view: QueryView) -> None:
+        """Take one more view."""
+        for metric in view.metrics:
+            if metric.value is None:
+                self._reasons[metric.name, metric.status, metric.reason] += 1
+        seen: Counter[tuple[str, str]] = Counter()
+        for place, stage in enumerate(view.stages):
+            named = stage.kind, stage.name
+            key = (*named, seen[named])
+            seen[named] += 1
+            given = [chunk for source in stage.sources for chunk in view.stages[source].chunks]
+            self._stages.setdefault(key, _Stage()).add(place, stage, given)
+        if view.stages and not view.stages[-1].error:
+            self._add_ranks(view.stages[-1].chunks)
+        self._add_votes(view)
+
+    def _add_ranks(self, chunks: Iterable[ChunkView]) -> None:
+        for chunk in chunks:
+            for verdict in chunk.verdicts:
+                self._judged[verdict.judge] += 1
+            if chunk.rank <= RANKS:
+                self._ranks.setdefault(chunk.rank, _Rank()).add(chunk)
+
+    def _add_votes(self, view: QueryView) -> None:
+        voted: dict[tuple[str, str], tuple[bool | None, ...]] = {}
+        for stage in view.stages:
+            for chunk in stage.chunks:
+                for verdict in chunk.verdicts:
+                    if verdict.votes:
+                        voted[verdict.judge, chunk.text] = verdict.votes
+        for (judge, _), votes in voted.items():
+            self._votes[judge, "chunks"].append(votes)
+        for unit in view.units:
+            if unit.votes:
+                self._votes[unit.judge, "claims"].append(unit.votes)
+
+    def _judges(self) -> list[str]:
+        """Give the judges of chunks: exact ones first, then those who judged most."""
+        return sorted(
+            self._judged, key=lambda judge: (judge.startswith("model"), -self._judged[judge])
+        )
+
+    def funnel(self) -> Funnel | None:
+        """Give the funnel by the first judge; None where no chunk was judged."""
+        judges = self._judges()
+        if not judges:
+            return None
+        keys = sorted(self._stages, key=lambda key: self._stages[key].place)
+        stages = tuple(self._stages[key].summed(*key[:2], judges[0]) for key in keys)
+        return Funnel(judges[0], stages)
+
+    def ranking(self) -> Ranking | None:
+        """Give the ranks; None where no chunk was judged."""
+        judges = tuple(self._judges())
+        if not judges:
+            return None
+        return Ranking(
+            judges, tuple(self._ranks[rank].summed(rank, judges) for rank in sorted(self._ranks))
+        )
+
+    def reasons(self, skipped: Mapping[str, int]) -> tuple[Reason, ...]:
+        """Give why values are missing, the most frequent first; metrics with the same, together.
+
+        Args:
+            skipped: How many queries each metric skipped, those that it was not asked included.
+        """
+        counts = Counter(self._reasons)
+        for metric, queries in skipped.items():
+            told = (n for key, n in self._reasons.items() if key[:2] == (metric, "skipped"))
+            counts[metric, "skipped", UNASKED] = queries - sum(told)
+        alike: dict[tuple[int, str, str], list[str]] = {}
+        for (metric, status, reason), queries in counts.items():
+            if queries > 0:
+                alike.setdefault((queries, status, reason), []).append(metric)
+        return tuple(
+            Reason(tuple(metrics), status, reason, queries)
+            for (queries, status, reason), metrics in sorted(
+                alike.items(), key=lambda entry: (-entry[0][0], entry[0])
+            )
+        )
+
+    def agreements(self) -> tuple[Agreement, ...]:
+        """Say how far each judge that was asked repeatedly agrees with itself."""
+        return tuple(agreement(*key, self._votes[key]) for key in sorted(self._votes))
+
+
+def agreement(judge: str, what: str, votes: list[tuple[bool | None, ...]]) -> Agreement:
+    """Say how far a judge agrees with itself.
+
+    Args:
+        judge: Its name.
+        what: What it voted on.
+        votes: Its votes, verdict by verdict; None for one that could not be read.
+
+    Source:
+        Fleiss, 1971, for kappa, over the verdicts with at least two readable votes.
+    """
+    readable = [[vote for vote in cast if vote is not None] for cast in votes]
+    several = [cast for cast in readable if len(cast) > 1]
+    mean = kappa = None
+    if several:
+        pairs = [_agreeing(cast) for cast in several]
+        mean = sum(pairs) / len(pairs)
+        yes = sum(map(sum, several)) / sum(map(len, several))
+        chance = yes**2 + (1 - yes) ** 2
+        kappa = None if chance == 1 else (mean - chance) / (1 - chance)
+    cast = sum(map(len, votes))
+    return Agreement(
+        judge,
+        what,
+        len(votes),
+        cast,
+        cast - sum(map(len, readable)),
+        sum(len(set(one)) == 1 for one in readable),
+        mean,
+        kappa,
+    )
+
+
+def _agreeing(votes: list[bool]) -> float:
+    n, yes = len(votes), sum(votes)
+    no = n - yes
+    return (yes * (yes - 1) + no * (no - 1)) / (n * (n - 1))
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What one judge says of one stage, over all queries."""
+
+    relevant: int = 0
+    judged: int = 0
+    lost: int = 0
+    hits: int = 0
+    covered: int = 0
+    expected: int = 0
+
+
+@dataclass(slots=True)
+class _Stage:
+    queries: int = 0
+    failed: int = 0
+    fed: int = 0
+    chunks: int = 0
+    places: int = 0
+    latencies: list[float] = field(default_factory=list)
+    counts: dict[str, _Counts] = field(default_factory=lambda: defaultdict(_Counts))
+
+    @property
+    def place(self) -> float:
+        return self.places / self.queries
+
+    def add(self, place: int, stage: StageView, given: list[ChunkView]) -> None:
+        self.queries += 1
+        self.places += place
+        self.failed += bool(stage.error)
+        self.fed += bool(stage.sources)
+        self.chunks += len(stage.chunks)
+        if stage.latency:
+            self.latencies.append(stage.latency)
+        relevant = _relevant(stage.chunks, self.counts)
+        for judge, names in relevant.items():
+            self.counts[judge].relevant += len(names)
+            self.counts[judge].hits += 1
+        for judge, names in _relevant(given).items():
+            self.counts[judge].lost += len(names - relevant.get(judge, set()))
+        for found in stage.found:
+            self.counts[found.judge].covered += found.covered
+            self.counts[found.judge].expected += found.expected
+
+    def summed(self, kind: str, name: str, judge: str) -> FunnelStage:
+        counts = self.counts[judge]
+        return FunnelStage(
+            kind,
+            name,
+            self.queries,
+            self.failed,
+            self.chunks,
+            counts.relevant,
+            self.chunks - counts.judged,
+            counts.lost if self.fed else None,
+            counts.covered,
+            counts.expected,
+            counts.hits,
+            median(self.latencies) if self.latencies else None,
+        )
+
+
+def _relevant(
+    chunks: Iterable[ChunkView], counts: dict[str, _Counts] | None = None
+) -> dict[str, set[str]]:
+    """Name the relevant chunks by each judge, and count the verdicts."""
+    names: dict[str, set[str]] = {}
+    for chunk in chunks:
+        for verdict in chunk.verdicts:
+            if counts is not None:
+                counts[verdict.judge].judged += 1
+            if verdict.value:
+                names.setdefault(verdict.judge, set()).add(chunk.id or chunk.text)
+    return names
+
+
+@dataclass(slots=True)
+class _Rank:
+    chunks: int = 0
+    scores: list[float] = field(default_factory=list)
+    relevant: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
+
+    def add(self, chunk: ChunkView) -> None:
+        self.chunks += 1
+        if chunk.score is not None:
+            self.scores.append(chunk.score)
+        for verdict in chunk.verdicts:
+            if verdict.value is not None:
+                self.judged[verdict.judge] += 1
+                self.relevant[verdict.judge] += verdict.value
+
+    def summed(self, rank: int, judges: tuple[str, ...]) -> Rank:
+        of_each = tuple((self.relevant[judge], self.judged[judge]) for judge in judges)
+        mean = sum(self.scores) / len(self.scores) if self.scores else None
+        return Rank(rank, self.chunks, of_each, mean)
