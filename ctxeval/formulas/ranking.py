@@ -117,4 +117,8 @@ def ndcg(
 
 
 def _dcg(gains: Sequence[int]) -> float:
-    return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, start=1) if gain > 0)
+    total = 0.0
+    for rank, gain in enumerate(gains, start=1):  # not by sum, which adds otherwise since 3.12
+        if gain > 0:
+            total += gain / log2(rank + 1)
+    return total

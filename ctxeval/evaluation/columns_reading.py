@@ -1,0 +1,207 @@
+"""Columns of ids as numpy takes them, and rows as samples where that does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ctxeval.errors import InvalidSampleError
+from ctxeval.evaluation.columns_ids import Bools, Ints
+from ctxeval.extras import load
+from ctxeval.record.rows import Row
+from ctxeval.record.tables import arrow_rows
+from ctxeval.sample import Sample
+
+
+def arrow(module: str = "pyarrow") -> Any:
+    """Load pyarrow or one of its modules."""
+    return load(module, "score_table", "arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class IdColumn:
+    """The lists of ids of one column.
+
+    Attributes:
+        missing: The rows that have no list.
+        lengths: How many ids each row has, 0 where it has no list.
+        values: All ids, a pyarrow array of 64-bit integers or of strings.
+        grades: The grade of each, where the cells are mappings.
+    """
+
+    missing: Bools
+    lengths: Ints
+    values: Any
+    grades: Ints | None = None
+
+    @property
+    def starts(self) -> Ints:
+        """Where each row's ids begin."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @property
+    def numbers(self) -> bool:
+        """Are the ids numbers?"""
+        return bool(arrow().types.is_integer(self.values.type))
+
+    def suspects(self) -> Bools:
+        """Mark the rows that hold an empty id."""
+        pc = arrow("pyarrow.compute")
+        marked = np.zeros(len(self.lengths), np.bool_)
+        if not self.values.null_count and (
+            self.numbers or pc.min(pc.binary_length(self.values)).as_py() != 0
+        ):
+            return marked
+        empty = self.values.is_null()
+        if not self.numbers:
+            empty = pc.or_kleene(empty, pc.equal(pc.binary_length(self.values), 0))
+        places = np.flatnonzero(_numpy(empty))
+        marked[np.searchsorted(self.starts, places, side="right") - 1] = True
+        return marked
+
+
+def read_ids(column: Any, *, graded: bool) -> IdColumn | None:
+    """Read a column of ids.
+
+    Args:
+        column: A pyarrow array of lists; of maps or structs where ids may be graded.
+        graded: May they?
+
+    Returns:
+        None where it is none of these, where the ids are neither integers nor strings, or
+        the grades no integers: such cells are to be read one by one.
+    """
+    types = arrow().types
+    kind = column.type
+    if graded and types.is_struct(kind):
+        return _of_structs(column)
+    grades = None
+    if graded and types.is_map(kind):
+        grades = _grades(_unmapped(column, column.items).flatten())
+        if grades is None:
+            return None
+        column = _unmapped(column, column.keys)
+    elif types.is_null(kind):
+        column = column.cast(arrow().list_(arrow().string()))
+    elif not _listlike(kind):
+        return None
+    values = _plain(column.flatten())
+    if values is None:
+        return None
+    lengths = arrow("pyarrow.compute").list_value_length(column)
+    if column.null_count:
+        lengths = lengths.fill_null(0)
+    return IdColumn(_nulls(column), _numpy(lengths).astype(np.int64), values, grades)
+
+
+def lengths_of(column: Any) -> Ints | None:
+    """Give the lengths of the lists of a column, -1 where there is none; None if it has none."""
+    if not _listlike(column.type):
+        return None
+    lengths = arrow("pyarrow.compute").list_value_length(column)
+    filled: Ints = _numpy(lengths.fill_null(-1)).astype(np.int64)
+    return filled
+
+
+def elements(column: Any) -> int:
+    """Count, roughly, what a column holds."""
+    if arrow().types.is_struct(column.type):
+        return len(column) * int(column.type.num_fields)
+    return len(column.flatten()) if _listlike(column.type) else len(column)
+
+
+def samples(batch: Any, place: str, first: int) -> Iterator[Sample | InvalidSampleError]:
+    """Read rows one by one.
+
+    Args:
+        batch: A record batch of nothing but fields of samples.
+        place: What messages call the table.
+        first: The number of the first row.
+
+    Returns:
+        Each sample, or what is wrong with it.
+    """
+    rows = enumerate(arrow_rows([batch], batch.schema.names, place), start=first)
+    return read_rows(row._replace(place=f"{place}, row {number}") for number, row in rows)
+
+
+def read_rows(rows: Iterable[Row]) -> Iterator[Sample | InvalidSampleError]:
+    """Give the sample of each row, or what is wrong with it."""
+    for row in rows:
+        try:
+            yield row.sample()
+        except InvalidSampleError as error:
+            yield error
+
+
+def _listlike(kind: Any) -> bool:
+    types = arrow().types
+    checks = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    known: Iterable[Any] = (getattr(types, f"is_{name}", None) for name in checks)
+    return any(check is not None and check(kind) for check in known)
+
+
+def _unmapped(column: Any, child: Any) -> Any:
+    """Make lists of a map's keys or of its values."""
+    pa = arrow()
+    return pa.ListArray.from_arrays(
+        pa.array(np.array(column.offsets)), child, mask=column.is_null()
+    )
+
+
+def _of_structs(column: Any) -> IdColumn | None:
+    """Read grades by field, null where the row has none: so pandas and polars hold dicts."""
+    pa = arrow()
+    fields = [_grades(field) for field in column.flatten()]
+    if any(field is None for field in fields):
+        return None
+    there = np.array([_numpy(field.is_valid()) for field in column.flatten()], np.bool_)
+    there = there.reshape(len(fields), len(column))
+    rows, places = np.nonzero(there.T)
+    names = pa.array([field.name for field in column.type], pa.string())
+    grades = np.array(fields, np.int64).reshape(there.shape)[places, rows]
+    lengths = np.count_nonzero(there, axis=0)
+    return IdColumn(_nulls(column), lengths, names.take(pa.array(places)), grades)
+
+
+def _grades(values: Any) -> Ints | None:
+    """Give integers as they are and 0 for null; None for anything else."""
+    pa = arrow()
+    if not (pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
+        return None
+    try:
+        grades: Ints = _numpy(values.cast(pa.int64()).fill_null(0))
+    except pa.ArrowInvalid:  # greater than 64 bits hold
+        return None
+    return grades
+
+
+def _plain(values: Any) -> Any:
+    """Give ids as 64-bit integers or as strings; None where they are neither."""
+    pa = arrow()
+    types, kind = pa.types, values.type
+    if types.is_dictionary(kind):
+        return _plain(values.dictionary_decode())
+    if types.is_uint64(kind) or types.is_null(kind):
+        return values.cast(pa.string())
+    if types.is_integer(kind):
+        return values.cast(pa.int64())
+    if types.is_string(kind) or types.is_large_string(kind):
+        return values
+    if getattr(types, "is_string_view", lambda kind: False)(kind):
+        return values.cast(pa.large_string())
+    return None
+
+
+def _nulls(values: Any) -> Bools:
+    if not values.null_count:
+        return np.zeros(len(values), np.bool_)
+    nulls: Bools = _numpy(values.is_null())
+    return nulls
+
+
+def _numpy(values: Any) -> Any:
+    return values.to_numpy(zero_copy_only=False)

@@ -1,0 +1,249 @@
+"""Score the rows of a table column by column, where a metric can, else row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ctxeval.errors import InvalidSampleError
+from ctxeval.evaluation.columns_formulas import Floats, Formula, Standing, formula_of
+from ctxeval.evaluation.columns_ids import (
+    Bools,
+    Ints,
+    Numbers,
+    Rows,
+    Side,
+    Strings,
+    distinct,
+    find,
+)
+from ctxeval.evaluation.columns_reading import (
+    IdColumn,
+    arrow,
+    elements,
+    lengths_of,
+    read_ids,
+    read_rows,
+    samples,
+)
+from ctxeval.metric import Metric
+from ctxeval.record.rows import Row
+from ctxeval.sample import Sample
+from ctxeval.scoring import score_all
+
+STATUSES = ("scored", "undefined", "failed", "skipped")
+SCORED, UNDEFINED, FAILED, SKIPPED = range(4)
+Codes = npt.NDArray[np.int8]
+
+PARALLEL = (
+    ("retrieved_contexts", "retrieved_context_ids", "retrieved_spans"),
+    ("reference_contexts", "reference_context_ids", "reference_spans"),
+)
+"""The columns whose lists run in parallel."""
+
+AT_ONCE = 2**18
+"""How many ids are looked at at once, roughly: so many stay near the processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What one metric says of some rows.
+
+    Attributes:
+        values: The numbers, 0 where there is none.
+        statuses: Indices into `STATUSES`.
+    """
+
+    values: Floats
+    statuses: Codes
+
+
+class TableScorer:
+    """Scores batches of rows by the same metrics.
+
+    Args:
+        metrics: Metrics that call no model.
+        place: What messages call the table.
+        raising: Raise what is wrong with a row? Otherwise its metrics have failed.
+
+    Attributes:
+        names: The metrics' names.
+        fields: The columns that are read where they are there.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], place: str, *, raising: bool) -> None:
+        """See the class."""
+        self._metrics = metrics
+        self._place = place
+        self._raising = raising
+        self._by_column: dict[str, Formula] = {}
+        for metric in metrics:
+            formula = formula_of(metric)
+            if formula is not None:
+                self._by_column[metric.name] = formula
+        self.names = tuple(metric.name for metric in metrics)
+        self._needs = {field for metric in metrics for field in metric.needs}
+        sides = [side for side in PARALLEL if self._needs.intersection(side)]
+        self.fields = tuple(sorted(self._needs.union(*sides)))
+
+    def needed(
+        self, names: Container[str], column: Callable[[str], Any], rows: int
+    ) -> dict[str, Any]:
+        """Give the columns that are needed, and those that run in parallel with them.
+
+        Args:
+            names: The columns that there are.
+            column: Gives one.
+            rows: How many rows there are, for columns that there are not.
+        """
+        return {
+            name: column(name) if name in names else arrow().nulls(rows)
+            for name in self.fields
+            if name in names or name in self._needs
+        }
+
+    def score(self, batch: Any, first: int) -> Iterator[dict[str, Scores]]:
+        """Score a record batch of the needed columns, a piece after the other.
+
+        Args:
+            batch: The rows.
+            first: The number of the first one, for messages.
+
+        Raises:
+            InvalidSampleError: A row is no sample.
+        """
+        size = sum(map(elements, batch.columns))
+        step = max(1, AT_ONCE * len(batch) // max(size, 1))
+        for start in range(0, len(batch), step):
+            yield self._score(batch.slice(start, step), first + start)
+
+    def score_rows(self, rows: Iterable[Row]) -> dict[str, Scores]:
+        """Score rows that make no columns.
+
+        Raises:
+            InvalidSampleError: A row is no sample.
+        """
+        return self._row_by_row(read_rows(rows), self._metrics)[0]
+
+    def _score(self, batch: Any, first: int) -> dict[str, Scores]:
+        columns = _id_columns(batch) if self._by_column else None
+        by_column = self._by_column if columns is not None else {}
+        rest = [metric for metric in self._metrics if metric.name not in by_column]
+        if columns is None:
+            return self._row_by_row(samples(batch, self._place, first), rest)[0]
+        if not rest:
+            return _column_by_column(*columns, by_column, self._wrong(batch, columns, first))
+        scores, wrong = self._row_by_row(samples(batch, self._place, first), rest)
+        return scores | _column_by_column(*columns, by_column, wrong)
+
+    def _row_by_row(
+        self, rows: Iterable[Sample | InvalidSampleError], metrics: Sequence[Metric]
+    ) -> tuple[dict[str, Scores], Bools]:
+        """Score rows by the metrics' own code, and mark those that are no samples."""
+        read = []
+        wrong = []
+        for one in rows:
+            self._raise(one)
+            wrong.append(not isinstance(one, Sample))
+            if isinstance(one, Sample):
+                read.append(one)
+        fine = ~np.array(wrong, np.bool_)
+        results = score_all(read, metrics)
+        scores = {}
+        for metric in metrics:
+            of_metric = [result[metric.name] for result in results]
+            values = np.zeros(len(fine))
+            values[fine] = [0.0 if one.value is None else one.value for one in of_metric]
+            statuses = np.full(len(fine), FAILED, np.int8)
+            statuses[fine] = [STATUSES.index(one.status) for one in of_metric]
+            scores[metric.name] = Scores(values, statuses)
+        return scores, ~fine
+
+    def _wrong(self, batch: Any, columns: tuple[IdColumn, IdColumn], first: int) -> Bools:
+        """Mark the rows that are no samples: those that look suspicious are read one by one."""
+        suspects = columns[0].suspects() | columns[1].suspects() | _uneven(batch)
+        wrong = np.zeros(len(batch), np.bool_)
+        for row in map(int, np.flatnonzero(suspects)):
+            read = next(samples(batch.slice(row, 1), self._place, first + row))
+            self._raise(read)
+            wrong[row] = isinstance(read, InvalidSampleError)
+        return wrong
+
+    def _raise(self, read: Sample | InvalidSampleError) -> None:
+        if self._raising and isinstance(read, InvalidSampleError):
+            raise read
+
+
+def _id_columns(batch: Any) -> tuple[IdColumn, IdColumn] | None:
+    retrieved = read_ids(batch.column("retrieved_context_ids"), graded=False)
+    expected = read_ids(batch.column("reference_context_ids"), graded=True)
+    return None if retrieved is None or expected is None else (retrieved, expected)
+
+
+def _uneven(batch: Any) -> Bools:
+    """Mark the rows whose lists differ in length, or may do so."""
+    marked = np.zeros(len(batch), np.bool_)
+    for side in PARALLEL:
+        there = [batch.column(name) for name in side if name in batch.schema.names]
+        for one, other in combinations(map(lengths_of, there), 2):
+            if one is None or other is None:
+                marked[:] = True
+            else:
+                marked |= (one != other) & (one >= 0) & (other >= 0)
+    return marked
+
+
+def _column_by_column(
+    retrieved: IdColumn, expected: IdColumn, formulas: dict[str, Formula], wrong: Bools
+) -> dict[str, Scores]:
+    n = len(wrong)
+    sides = _sides(retrieved, expected)
+    values = {name: np.zeros(n) for name in formulas}
+    wanted = np.zeros(n, np.int64)
+    for rows in _alike(retrieved.lengths, expected.lengths):
+        ours, theirs = sides[0].of(rows), sides[1].of(rows)
+        found = find(ours, theirs)
+        grades = None
+        if expected.grades is not None:
+            grades = np.where(found.repeats, 0, theirs.grid(expected.grades, 0))
+        standing = Standing(found, grades, partial(distinct, ours))
+        wanted[rows] = standing.expected
+        for name, formula in formulas.items():
+            values[name][rows] = formula(standing)
+    statuses = np.where(wanted > 0, SCORED, UNDEFINED).astype(np.int8)
+    statuses[retrieved.missing | expected.missing] = SKIPPED
+    statuses[wrong] = FAILED
+    return {name: Scores(numbers, statuses) for name, numbers in values.items()}
+
+
+def _sides(retrieved: IdColumn, expected: IdColumn) -> tuple[Side, Side]:
+    pa = arrow()
+    numbers = retrieved.numbers and expected.numbers
+    sides = []
+    for column in (retrieved, expected):
+        values = column.values
+        if numbers:
+            ids: Numbers | Strings = Numbers(values)
+        else:
+            values = values.cast(pa.string()) if column.numbers else values
+            ids = Strings(values, wide=pa.types.is_large_string(values.type))
+        sides.append(Side(ids, column.starts, column.lengths))
+    return sides[0], sides[1]
+
+
+def _alike(one: Ints, other: Ints) -> Iterator[Rows]:
+    """Part rows into such as have lists of about equal lengths."""
+    if not len(one):
+        return
+    if one.min() == one.max() and other.min() == other.max():
+        yield slice(None)
+        return
+    kinds = np.ceil(np.log2(np.maximum(one, 1))) * 64 + np.ceil(np.log2(np.maximum(other, 1)))
+    for kind in np.unique(kinds):
+        yield np.flatnonzero(kinds == kind)
