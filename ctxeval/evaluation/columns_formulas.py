@@ -111,7 +111,11 @@ def _id_based_recall(metric: Metric) -> Formula:
 
 def _hit_rate(metric: Metric) -> Formula:
     assert isinstance(metric, HitRate)
-    return lambda rows: np.greater(rows.found(metric.k), 0).astype(np.float64)
+
+    def formula(rows: Standing) -> Floats:
+        return np.minimum(rows.found(metric.k), 1.0)
+
+    return formula
 
 
 def _reciprocal_rank(metric: Metric) -> Formula:
@@ -120,8 +124,9 @@ def _reciprocal_rank(metric: Metric) -> Formula:
     def formula(rows: Standing) -> Floats:
         if not len(rows.ranks):
             return np.zeros(rows.ranks.shape[1])
-        worth = [1 / rank for rank in range(1, rows.depth(metric.k) + 1)]
-        return np.array([*worth, 0.0])[rows.cut(metric.k)[0]]
+        worth: Floats = np.append(1 / np.arange(1, rows.depth(metric.k) + 1), 0.0)
+        value: Floats = np.take(worth, rows.cut(metric.k)[0])
+        return value
 
     return formula
 
@@ -129,7 +134,7 @@ def _reciprocal_rank(metric: Metric) -> Formula:
 def _precision(metric: Metric) -> Formula:
     assert isinstance(metric, PrecisionAtK)
     k = metric.k or 1  # it has one
-    return lambda rows: rows.found(k) / k
+    return lambda rows: np.divide(rows.found(k), k)
 
 
 def _recall(metric: Metric) -> Formula:
