@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from ctxeval import (
 from ctxeval_llamaindex.evaluation_result import ContextEvaluationResult, feedback_on
 from ctxeval_llamaindex.matching import misplaced, random_ids
 from ctxeval_llamaindex.nodes import IdFrom, retrieved
+from ctxeval_llamaindex.reading import text_of
 from ctxeval_llamaindex.responses import Reading
 from ctxeval_llamaindex.suppression import suppress
 
@@ -47,6 +49,16 @@ _FIELDS = {
 
 _ARGUMENTS = {field: name for name, field in reversed(_FIELDS.items())}
 """What the evaluator calls the fields of a sample."""
+
+
+_RENAMED = re.compile(
+    "|".join(rf"\b{field}\b" for field, name in _ARGUMENTS.items() if field != name)
+)
+
+
+def _renamed(said: str) -> str:
+    """Call the fields of a sample what the evaluator's arguments are called."""
+    return _RENAMED.sub(lambda found: _ARGUMENTS[found[0]], said)
 
 
 class Settings(NamedTuple):
@@ -78,6 +90,8 @@ class Case:
         self.result: MetricResult | None = None
         known = {name: value for name, value in given.items() if value is not None}
         fields = {_FIELDS[name]: value for name, value in known.items() if name in _FIELDS}
+        if (question := text_of(fields.get("user_input"))) is not None:  # of a bundle, say
+            fields["user_input"] = question
         texts = {name: fields.get(name) for name in ("user_input", "response")}
         self.sample = Sample(**{n: text for n, text in texts.items() if isinstance(text, str)})
         with self.guarded():
@@ -97,7 +111,7 @@ class Case:
                 yield
         except Exception as error:
             own = isinstance(error, CtxEvalError)
-            said = str(error) if own else f"{type(error).__name__}: {error}"
+            said = _renamed(str(error)) if own else f"{type(error).__name__}: {error}"
             self.result = self.metric.result(None, "failed", said)
 
     def _skip(self, reason: str) -> None:

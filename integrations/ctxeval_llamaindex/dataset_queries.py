@@ -74,6 +74,11 @@ class Queries:
             )
         if postprocessors and isinstance(target, BaseQueryEngine):
             raise InvalidArgumentError("postprocessors: a query engine has its own: give none")
+        listed = isinstance(postprocessors, (list, tuple))
+        if not listed or not all(isinstance(p, BaseNodePostprocessor) for p in postprocessors):
+            raise InvalidArgumentError(
+                f"postprocessors: {postprocessors!r:.80} is no list of postprocessors"
+            )
         self.target = target
         self.postprocessors = postprocessors
         self.metrics = MetricSet(metrics, judging(llm))

@@ -29,6 +29,9 @@ def dataset_samples(dataset: Any) -> list[Sample]:
     if isinstance(dataset, (str, PathLike)):
         dataset = _of_file(Path(dataset))
     queries, relevant = _part(dataset, "queries"), _part(dataset, "relevant_docs")
+    if isinstance(dataset, Mapping) and (queries is None) != (relevant is None):
+        lacking = "queries" if queries is None else "relevant_docs"
+        raise InvalidArgumentError(f"dataset: it has no {lacking}: give them by the query's id")
     if queries is None or relevant is None:
         samples = list(References.of(dataset))
     else:

@@ -50,9 +50,12 @@ class CtxEvalEventHandler(Attachable):
         super().__init__()
         if include is not None and not callable(include):
             raise InvalidArgumentError(f"include: {include!r} is no function of a retriever")
+        if query_name is not None and not isinstance(query_name, str):
+            raise InvalidArgumentError(f"query_name: {query_name!r} is no name of a class")
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
             raise InvalidArgumentError(f"max_open: {max_open!r} is no number of queries: give 1000")
-        if not open_seconds > 0:
+        timed = isinstance(open_seconds, (int, float)) and not isinstance(open_seconds, bool)
+        if not timed or not open_seconds > 0:
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
         self._taker = Taker(
             Recorder.of(recorder, options), include, query_name, max_open, open_seconds

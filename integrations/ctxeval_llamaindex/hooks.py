@@ -97,18 +97,26 @@ class _Spans(BaseSpanHandler[Any]):
         return None
 
 
+_TOLD = {
+    "RetrievalEndEvent": tracker.see_retrieved,
+    "ReRankStartEvent": tracker.see_reranking,
+    "ReRankEndEvent": tracker.see_reranked,
+}
+
+
 class _Events(BaseEventHandler):
-    """Sees retrievals that have events, but no span: a retriever's that tells of itself."""
+    """Sees what has events, but no span: a retriever that tells of itself, say."""
 
     @classmethod
     def class_name(cls) -> str:
         return "CtxEvalEvents"
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:
-        if type(event).__name__ != "RetrievalEndEvent":
+        see = _TOLD.get(type(event).__name__)
+        if see is None:
             return
         try:
-            tracker.see(event)
+            see(event)
         except Exception as error:
             _count(error)
 

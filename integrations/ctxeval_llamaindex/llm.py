@@ -62,8 +62,18 @@ def as_llm(llm: BaseLLM, *, concurrency: int = 16) -> LLM:
 
 
 def judging(llm: LLM | BaseLLM | None) -> LLM | None:
-    """Take a model for judging as it is, or make one of a model of LlamaIndex's."""
-    return as_llm(llm) if isinstance(llm, BaseLLM) else llm
+    """Take a model for judging as it is, or make one of a model of LlamaIndex's.
+
+    Raises:
+        InvalidArgumentError: It is no model.
+    """
+    if isinstance(llm, BaseLLM):
+        return as_llm(llm)
+    if llm is not None and not callable(getattr(llm, "complete", None)):
+        raise InvalidArgumentError(
+            f"llm: a {type(llm).__name__} is no model: give one of LlamaIndex's or ctxeval's"
+        )
+    return llm
 
 
 class _Way(NamedTuple):

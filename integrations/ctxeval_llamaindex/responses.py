@@ -15,7 +15,10 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 
 from ctxeval_llamaindex.nodes import AnyNode
 
-_STREAM = "the stream has not been read to its end: evaluate then, or give the text itself"
+_STREAM = (
+    "the stream has not been read to its end, or its reader kept no text: evaluate after "
+    "get_response() or print_response_stream(), or give the text to evaluate()"
+)
 
 
 class Reading(NamedTuple):
@@ -69,6 +72,11 @@ def read_response(response: Any) -> Reading:
             from_tools = _of_tools(reading.text, sources, "source")
             return reading if from_tools.nodes is None else from_tools
         return reading
+    if isinstance(response, (BaseNode, NodeWithScore)):
+        why = "one node is no response: give a list of nodes"
+        return Reading(no_text=why, no_nodes=why)
+    if getattr(response, "source_nodes", response) is None:
+        return Reading(_text(response), no_nodes="its source_nodes are None")
     why = f"a {type(response).__name__} is no response"
     hint = "await it" if hasattr(response, "__await__") else "give what the query engine returned"
     return Reading(no_text=f"{why}: {hint}", no_nodes=f"{why}: {hint}")

@@ -10,6 +10,9 @@ QUERY, CHAT, RUN = "query", "chat", "run"
 RETRIEVE, RERANK, PROMPT = "retrieve", "rerank", "prompt"
 STEP, WRITE, IGNORED = "step", "write", "ignored"
 
+ASKED = frozenset({QUERY, RETRIEVE})
+"""What others than the application may ask, too."""
+
 PASSED_BY = frozenset({STEP, WRITE})
 """What only tells where others belong."""
 
@@ -63,6 +66,9 @@ _EVALUATORS = "llama_index.core.evaluation."
 _ASK_THE_APPLICATION = tuple(_EVALUATORS + name for name in ("batch_runner", "eval_utils"))
 """The modules among the evaluators' that put questions to the application's own engine."""
 
+_ASKS_ITSELF_AGAIN = "llama_index.core.query_engine.retry_source_query_engine"
+"""Its engine looks through an index of its own, of what was found, whose nodes have new ids."""
+
 _NO_DOCUMENTS = ("llama_index.core.objects.", "llama_index.core.memory.")
 """The modules that look for tools, tables or messages in an index."""
 
@@ -99,9 +105,20 @@ def asker() -> str:
     return ""
 
 
+def purpose_of(module: str, instance: object) -> str:
+    """Tell what is looked for. What a judge asks is none of the application's questions.
+
+    Args:
+        module: Which module asks.
+        instance: What it asks.
+    """
+    if module == _ASKS_ITSELF_AGAIN and type(instance).__module__ == module:
+        return JUDGING
+    return _purpose_of(module)
+
+
 @lru_cache(maxsize=1024)
-def purpose_of(module: str) -> str:
-    """Tell what a module looks for. What a judge asks is none of the application's questions."""
+def _purpose_of(module: str) -> str:
     if module.startswith(_EVALUATORS) and module not in _ASK_THE_APPLICATION:
         return JUDGING
     return OTHERS if module.startswith(_NO_DOCUMENTS) else DOCUMENTS

@@ -79,7 +79,9 @@ class Stage:
         """What to call it."""
         if self.kind == PROMPT:
             return "synthesizer"
-        return "retriever" if self.owner is None else type(self.owner).__name__
+        if self.owner is None:
+            return "retriever" if self.kind == RETRIEVE else "reranker"
+        return type(self.owner).__name__
 
     @property
     def query(self) -> str:

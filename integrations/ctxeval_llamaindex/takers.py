@@ -122,6 +122,8 @@ class Taker:
                     make = partial(self._reader.record, query, stages, abandoned)
                     self.recorder.submit(query.order, query.id_, make)
                     return
+            if query.kind != RETRIEVE and (ends or abandoned):
+                self.recorder.count_without_retrieval()
             if not query.stages:
                 self._tell(query)
         except Exception as error:

@@ -19,10 +19,11 @@ from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.queries import Query
 from ctxeval_llamaindex.reading import input_of
 from ctxeval_llamaindex.spans import (
+    ASKED,
     DOCUMENTS,
     IGNORED,
     JUDGING,
-    QUERY,
+    RERANK,
     RETRIEVE,
     ROOTS,
     RUN,
@@ -41,6 +42,9 @@ Named = Mapping[str, Any]
 
 MAX_LATE = 1000
 """How many spans of queries that were given up are remembered until they end."""
+
+_BY_EVENTS = "reranking-"
+"""How the ids begin of frames that stand for no span."""
 
 _NO_TAGS: Named = MappingProxyType({})
 
@@ -110,7 +114,7 @@ class Tracker:
             takers = self.takers() if kind in ROOTS else ()
             if not takers:
                 return
-        purpose = purpose_of(asker()) if kind in (QUERY, RETRIEVE) else DOCUMENTS
+        purpose = purpose_of(asker(), instance) if kind in ASKED else DOCUMENTS
         if purpose == JUDGING:
             self.frames[id_] = frame = Frame(id_, IGNORED, None, around)
             _here.set(frame)
@@ -134,7 +138,7 @@ class Tracker:
             frame.stage = begin_stage(frame, arguments, purpose == DOCUMENTS)
             query.stages.append(frame.stage)
 
-    def see(self, event: Any) -> None:
+    def see_retrieved(self, event: Any) -> None:
         """Note a retrieval that was told by its end's event; most are by their spans."""
         around = still_open(_here.get())
         if around is None or around.kind != RETRIEVE:
@@ -142,6 +146,21 @@ class Tracker:
             self.begin(RETRIEVE, id_, {"query": event.str_or_query_bundle}, None, event.tags)
             if (frame := self.frames.pop(id_, None)) is not None:
                 self.exit(frame, event.nodes)
+
+    def see_reranking(self, event: Any) -> None:
+        """Note that a reranker begins which has no span: an asynchronous one, perhaps."""
+        around = still_open(_here.get())
+        if around is not None and around.kind != RERANK:
+            given = {"nodes": event.nodes, "query": event.query}
+            self.begin(RERANK, f"{_BY_EVENTS}{event.id_}", given, None, event.tags)
+
+    def see_reranked(self, event: Any) -> None:
+        """Note that it ended."""
+        frame = still_open(_here.get())
+        if frame is None or frame.kind != RERANK or not frame.id_.startswith(_BY_EVENTS):
+            return
+        if self.frames.pop(frame.id_, None) is not None:
+            self.exit(frame, event.nodes)
 
     def exit(self, frame: Frame, result: Any, error: BaseException | None = None) -> None:
         """Note that a span ended, whose frame was taken out.

@@ -396,6 +396,8 @@ class TestNeverEnding:
         ({"max_open": 0}, "max_open: 0"),
         ({"max_open": True}, "max_open: True"),
         ({"open_seconds": 0}, "open_seconds: 0"),
+        ({"open_seconds": "900"}, "open_seconds: '900' is no time"),
+        ({"query_name": Recorder}, "is no name of a class"),
         ({"include": "documents"}, "include: 'documents'"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("llama_index.core")
 
 from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.evaluation import (
     BatchEvalRunner,
     ContextRelevancyEvaluator,
@@ -15,16 +16,21 @@ from llama_index.core.evaluation import (
     RetrieverEvaluator,
 )
 from llama_index.core.llms import ChatMessage
-from llama_index.core.memory import VectorMemory
+from llama_index.core.memory import ChatMemoryBuffer, VectorMemory
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.objects import ObjectIndex
-from llama_index.core.query_engine import CustomQueryEngine, RetryQueryEngine
+from llama_index.core.query_engine import (
+    CustomQueryEngine,
+    RetryQueryEngine,
+    RetrySourceQueryEngine,
+)
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
 from llamaindex_captures import Model, capturing, engine, ids, stages, synthesizer
 from llamaindex_parts import Fixed, Judge, Letters, hits, index, node
 
+from ctxeval.testing import ScriptedLLM
 from ctxeval_llamaindex import ContextEvaluator
 from ctxeval_llamaindex.suppression import suppress
 
@@ -112,6 +118,19 @@ class TestEvaluators:
         with capturing() as handler:
             evaluator.evaluate(query="q", contexts=["one"])
         assert handler.records == []
+
+    @pytest.mark.parametrize("way", ["query", "aquery"])
+    def test_an_engine_that_looks_again_at_what_it_found(self, way):
+        """The index that it makes of that has nodes with new ids."""
+        judge = ContextEvaluator("context_relevance", llm=Judge(ScriptedLLM()))
+        asked = RetrySourceQueryEngine(engine("a", "b"), judge, Model(), max_retries=2)
+        with capturing() as handler:
+            asked.query("q") if way == "query" else asyncio.run(asked.aquery("q"))
+        (record,) = handler.records
+        assert stages(record) == [
+            ("retrieve", "Fixed", ["a", "b"]),
+            ("prompt", "synthesizer", ["a", "b"], "of 0"),
+        ]
 
     def test_a_runner_asks_the_application(self):
         runner = BatchEvalRunner({"faithful": FaithfulnessEvaluator()}, workers=2)
@@ -226,6 +245,15 @@ class TestInclude:
 
 class TestUnseen:
     """What retrieves without telling LlamaIndex makes no record with nothing in it."""
+
+    def test_queries_without_any_are_counted(self):
+        chat = SimpleChatEngine.from_defaults(llm=Model(), memory=ChatMemoryBuffer.from_defaults())
+        with capturing() as handler:
+            chat.chat("hello")
+            list(chat.stream_chat("hello again").response_gen)
+            engine("a").query("q")
+        assert len(handler.records) == 1
+        assert handler.recorder.without_retrieval == 2
 
     def test_an_engine_that_searches_by_itself(self, caplog):
         store = SimpleVectorStore()

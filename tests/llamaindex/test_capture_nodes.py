@@ -9,6 +9,8 @@ pytest.importorskip("llama_index.core")
 
 import numpy as np
 from llama_index.core import VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.postprocessor import LLMRerank, MetadataReplacementPostProcessor
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -231,6 +233,44 @@ def test_a_reranker_without_events(way):
     ranked = [ids(one) for one in record.retrievals if one.kind == "rerank"]
     assert ranked == [["b"]] if way == "query" else ranked in ([], [["b"]])
     assert [chunk.id for chunk in record.chunks()] == ["b"]
+
+
+tell = get_dispatcher(__name__).event
+
+
+class Telling(Keep):
+    """Has events in all ways, and a span only in the synchronous one, as some of LlamaIndex's."""
+
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        tell(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=1, model_name="m"))
+        kept = super()._postprocess_nodes(nodes, query_bundle)
+        tell(ReRankEndEvent(nodes=kept))
+        return kept
+
+    async def _apostprocess_nodes(self, nodes, query_bundle=None):
+        tell(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=1, model_name="m"))
+        await asyncio.sleep(0)
+        kept = [one for one in nodes if one.node_id in self.ids]
+        tell(ReRankEndEvent(nodes=kept))
+        return kept
+
+
+@pytest.mark.parametrize("way", ["query", "aquery"])
+def test_a_reranker_that_tells_by_events(way):
+    asked = engine("a", "b", node_postprocessors=[Telling(ids=("b",))])
+
+    async def gathered():
+        await asyncio.gather(*(asked.aquery(f"q{n}") for n in range(5)))
+
+    with capturing() as handler:
+        [asked.query(f"q{n}") for n in range(5)] if way == "query" else asyncio.run(gathered())
+    assert len(handler.records) == 5
+    for record in handler.records:
+        retrieved, reranked, prompt = record.stages()
+        assert (retrieved.kind, reranked.kind, prompt.kind) == ("retrieve", "rerank", "prompt")
+        assert (ids(reranked), reranked.query, reranked.inputs) == (["b"], record.question, (0,))
+        assert prompt.inputs == (1,)
+    assert not handler.errors
 
 
 @pytest.mark.parametrize("way", ["retrieve", "aretrieve"])

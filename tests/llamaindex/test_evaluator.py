@@ -15,7 +15,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine, RetryQueryEngine
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, QueryBundle
 from llamaindex_parts import Fixed, Judge, hits, index, node
 
 from ctxeval import (
@@ -162,7 +162,7 @@ IDS = ContextEvaluator("id_based_context_recall")
             IDS,
             {"context_ids": ["a", None], "reference_ids": ["a"]},
             "failed",
-            "retrieved_context_ids[1]: None is no id",
+            "context_ids[1]: None is no id",
             id="a broken id",
         ),
         pytest.param(
@@ -217,6 +217,30 @@ def test_the_result_goes_through_json_and_pickle():
         assert copied.verdicts.units[1].value is False
 
 
+async def test_a_query_may_be_a_bundle():
+    bundle = QueryBundle("Q?", custom_embedding_strs=["q"])
+    result = await both(
+        ContextEvaluator("mrr"), query=bundle, context_ids=["a"], reference_ids=["a"]
+    )
+    assert (result.query, result.score) == ("Q?", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"reference_ids": "a"}, "reference_ids: 'a' is one string"),
+        ({"context_ids": ["a"], "contexts": []}, "contexts has 0, context_ids has 1"),
+        ({"query": 3}, "query: 3 is a int"),
+    ],
+)
+def test_faults_are_told_by_the_names_of_the_arguments(given, reason):
+    result = ContextEvaluator("mrr").evaluate(**given)
+    assert result.invalid_result
+    assert reason in result.invalid_reason
+    assert "retrieved_" not in result.invalid_reason
+    assert "reference_context_ids" not in result.invalid_reason
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -229,6 +253,8 @@ def test_the_result_goes_through_json_and_pickle():
         ({"metric": "mrr", "id_from": "doc_id"}, "no place of an id"),
         ({"metric": "mrr", "id_from": "metadata:"}, "no place of an id"),
         ({"metric": "mrr", "context_text": "text"}, "context_text: 'text' is unknown"),
+        ({"metric": "mrr", "llm": "gpt-5-mini"}, "llm: a str is no model"),
+        ({"metric": "context_recall", "llm": 3}, "llm: a int is no model"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, message):

@@ -154,6 +154,14 @@ def test_what_needs_the_answer_waits_for_the_stream():
     assert (after.score, after.response) == (0.5, "answer")
 
 
+def test_a_stream_of_which_nobody_kept_the_text():
+    evaluator = ContextEvaluator("context_utilization", llm=Judge(ScriptedLLM()))
+    response = stream()
+    assert list(response.response_gen)
+    result = evaluator.evaluate_response("Q?", response)
+    assert "its reader kept no text: evaluate after get_response()" in result.invalid_reason
+
+
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
@@ -162,6 +170,8 @@ def test_what_needs_the_answer_waits_for_the_stream():
         pytest.param(7, "a int is no response", id="an int"),
         pytest.param(["a"], "holds a str", id="a list of strings"),
         pytest.param({"answer": "x"}, "a dict is no response", id="a dict"),
+        pytest.param(hits("a")[0], "one node is no response: give a list", id="one node"),
+        pytest.param(Response("x", source_nodes=None), "its source_nodes are None", id="no list"),
     ],
 )
 async def test_what_is_no_response_is_an_invalid_result(response, reason):
