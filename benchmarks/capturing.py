@@ -1,4 +1,4 @@
-"""What the LangChain handler adds to a retriever call, beside one that appends to a list."""
+"""What the LangChain handler adds to a retriever call beside others, in the caller's thread."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from statistics import median
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from benchmarks.capturing_peers import peers
 from benchmarks.measuring import report
 from ctxeval_langchain import CtxEvalCallbackHandler
 
@@ -24,16 +24,6 @@ class _Kb(BaseRetriever):
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return DOCUMENTS
-
-
-class _Appending(BaseCallbackHandler):
-    run_inline = True
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-
-    def on_retriever_end(self, documents: Any, **kwargs: Any) -> None:
-        self.seen.append([(one.id, one.page_content, dict(one.metadata)) for one in documents])
 
 
 def _sync(config: Any) -> float:
@@ -58,15 +48,20 @@ def _async(config: Any) -> float:
 
 def main() -> None:
     for name, ask, limit in (("sync", _sync, 15.0), ("async", _async, 30.0)):
-        added: dict[str, list[float]] = {"appending to a list": [], "ctxeval": []}
+        others = peers()
+        added: dict[str, list[float]] = {other: [] for other in (*others, "ctxeval")}
         for _ in range(ROUNDS):
-            handler = CtxEvalCallbackHandler(max_pending=2 * CALLS)
             bare = ask({})
-            added["appending to a list"].append(ask({"callbacks": [_Appending()]}) - bare)
+            for other, attached in others.items():
+                with attached() as config:
+                    added[other].append(ask(config) - bare)
+            handler = CtxEvalCallbackHandler(max_pending=2 * CALLS)
             added["ctxeval"].append(ask({"callbacks": [handler]}) - bare)
             handler.flush()
             assert len(handler.records) == CALLS
-        appending, ours = (1e6 * median(times) for times in added.values())
-        report(f"added to a retriever call by appending, {name}", appending, "µs")
-        report(f"added to a retriever call by ctxeval, {name}", ours, "µs", limit=limit)
-        report(f"ctxeval / appending, {name}", ours / appending, "×", limit=3)
+        figures = {other: 1e6 * median(times) for other, times in added.items()}
+        for other, figure in figures.items():
+            told = limit if other == "ctxeval" else None
+            report(f"added to a retriever call by {other}, {name}", figure, "µs", limit=told)
+        ratio = figures["ctxeval"] / figures["appending"]
+        report(f"ctxeval / appending, {name}", ratio, "×", limit=3)
