@@ -9,12 +9,14 @@ from ctxeval.errors import (
     AuthenticationError,
     ContextOverflowError,
     CtxEvalError,
+    ExportError,
     InvalidArgumentError,
     InvalidSampleError,
     JudgeError,
     MissingExtraError,
     MissingFieldError,
     NotScoredError,
+    NotTracedError,
     QuotaError,
     StoreError,
 )
@@ -45,6 +47,7 @@ from ctxeval.metrics import (
 )
 from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
 from ctxeval.record.references import References
+from ctxeval.record.tracing import TraceSpan, current_span
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Usage, Verdict, Verdicts
@@ -116,6 +119,7 @@ __all__ = [
     "CtxEvalError",
     "EmbeddingSimilarity",
     "Evaluation",
+    "ExportError",
     "GateFailure",
     "HitRate",
     "IDBasedContextPrecision",
@@ -135,6 +139,7 @@ __all__ = [
     "NonLLMContextPrecisionWithReference",
     "NonLLMContextRecall",
     "NotScoredError",
+    "NotTracedError",
     "PrecisionAtK",
     "QueryRecord",
     "QueryStatus",
@@ -155,12 +160,14 @@ __all__ = [
     "Store",
     "StoreError",
     "TextJudge",
+    "TraceSpan",
     "Usage",
     "Verdict",
     "Verdicts",
     "aevaluate",
     "ascore",
     "compare",
+    "current_span",
     "evaluate",
     "gate",
     "in_thread",

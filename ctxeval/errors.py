@@ -7,6 +7,8 @@
     ├── NotScoredError           a number asked of a result without one (also a ValueError)
     ├── MissingExtraError        an optional package is not installed  (also an ImportError)
     ├── StoreError               the store could not be opened, read or written
+    ├── ExportError              scores could not be sent where people look at them
+    │   └── NotTracedError       the query is in no trace of that product
     └── JudgeError               the language model gave no reply
         ├── AuthenticationError  no key, or a key that is refused
         ├── QuotaError           the account has no credit left
@@ -63,6 +65,14 @@ def _rebuild_missing_extra(message: str, name: str | None) -> MissingExtraError:
 
 class StoreError(CtxEvalError):
     """The store could not be opened, read or written; the message says where and what to do."""
+
+
+class ExportError(CtxEvalError):
+    """A product did not take scores; the message says which, and why."""
+
+
+class NotTracedError(ExportError):
+    """A query is in no trace of the product, so that its scores have no place there."""
 
 
 class JudgeError(CtxEvalError):

@@ -21,12 +21,14 @@ from ctxeval.capture.grading import plan, score_at_once
 from ctxeval.capture.judging import Judging
 from ctxeval.capture.keeping import Keeping
 from ctxeval.capture.notices import Notices
+from ctxeval.capture.sending import Delivery, Sending, Sink
 from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord
 from ctxeval.record.references import KEYS, References, expected_in, unknown_in
+from ctxeval.record.tracing import TraceSpan, current_span
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Recorder:
         llm: The model, for metrics given by name and for "auto".
         store: Where records and a model's verdicts are kept, for longer than this process: a
             `Store`, a file or a URL. Processes that share one share the tokens of a day.
+        sinks: Where scores go besides: exporters of `ctxeval.export`, or functions of a query's
+            scores. What can't be sent is tried again, and kept in the store where there is one.
         id_key: Where a chunk's id stands, if not where its framework puts it: a key of its
             metadata, or a function of the framework's document.
         question_key: Where the question stands in an application's input, if it is not
@@ -79,6 +83,7 @@ class Recorder:
         llm: LLM | None = None,
         store: Store | str | PathLike[str] | None = None,
         *,
+        sinks: Iterable[Sink] = (),
         id_key: str | Callable[[Any], Any] | None = None,
         question_key: str | Callable[[Any], Any] | None = None,
         answer_key: str | Callable[[Any], Any] | None = None,
@@ -118,13 +123,14 @@ class Recorder:
         self._sample_rate = sample_rate
         self._max_records = max_records
         self._worker = Worker(max_pending, self._save)
+        self._notices = Notices()
         budget = Budget(max_requests_per_minute, max_tokens_per_day, kept)
-        self._judging = Judging(budget, max_pending, self._keep)
+        self._judging = Judging(budget, max_pending, self._judged)
         self._keeping = None if kept is None else Keeping(kept, self._not_stored)
+        self._sending = Sending(sinks, max_pending, kept, self._notices.drop)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
         self._lock = threading.Lock()
         self._advice = Advice(id_key, question_key, answer_key)
-        self._notices = Notices()
         self._without_retrieval = 0
         self._closed = False
         _recorders.add(self)
@@ -140,6 +146,11 @@ class Recorder:
     def dropped(self) -> Counter[str]:
         """How many records were left out, or left without a model's scores, by reason."""
         return self._notices.dropped
+
+    @property
+    def deliveries(self) -> dict[str, Delivery]:
+        """How each sink fares, by its name: what it took, what waits, what could not be sent."""
+        return self._sending.deliveries
 
     @property
     def without_retrieval(self) -> int:
@@ -192,9 +203,10 @@ class Recorder:
                 to be several queries. A record with an id that has been there takes the
                 earlier one's place.
         """
+        traced = current_span()
         if self._closed:
             self._notices.drop("the recorder is closed")
-        elif not self._worker.put(self._take, order, trace_id, make):
+        elif not self._worker.put(self._take, order, trace_id, make, traced):
             self._notices.drop("too many were waiting")
 
     def _sampled(self, trace_id: object) -> bool:
@@ -208,6 +220,7 @@ class Recorder:
         order: int,
         trace_id: object,
         make: Callable[[], QueryRecord | Sequence[QueryRecord]],
+        traced: TraceSpan | None,
     ) -> None:
         if not self._sampled(trace_id):
             self.dropped["not sampled"] += 1
@@ -219,6 +232,7 @@ class Recorder:
             self._notices.drop("it could not be read")
             return
         for record in [made] if isinstance(made, QueryRecord) else made:
+            record.traced = record.traced or traced
             self._take_record(order, record)
 
     def _take_record(self, order: int, record: QueryRecord) -> None:
@@ -228,10 +242,13 @@ class Recorder:
             while self._max_records is not None and len(self._records) > self._max_records:
                 self._records.popitem(last=False)
                 self.dropped["more than max_records"] += 1
+        self._sending.locate(record)
         self._refer(record)
-        self._score(record, earlier)
+        later = self._score(record, earlier)
         self._tell(record)
         self._keep(record)
+        if not later:
+            self._sending.put(record)
 
     def _refer(self, record: QueryRecord) -> None:
         """Find what is expected: what came along as metadata, or what the references say."""
@@ -240,11 +257,18 @@ class Recorder:
         )
         record.reference, record.unreferenced = found.sample, found.reason
 
-    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> None:
+    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> bool:
+        """Score by id and by text; say whether scores by a model will follow."""
         planned = plan(record, self._metrics)
         score_at_once(record, planned, self._metrics)
         if planned.later and (refused := self._judging.begin(record, planned, earlier)):
             self._notices.drop(refused)
+            return False
+        return bool(planned.later)
+
+    def _judged(self, record: QueryRecord) -> None:
+        self._keep(record)
+        self._sending.put(record)
 
     def _tell(self, record: QueryRecord) -> None:
         """Log once what the user should know."""
@@ -332,12 +356,16 @@ class Recorder:
             self._refer(record)
         else:
             record.reference, record.unreferenced = Sample.of(reference), ""
-        self._score(record)
+        later = self._score(record)
         self._keep(record)
+        if not later:
+            self._sending.put(record)
         return record
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything that was captured so far is scored, by models too.
+        """Wait until everything that was captured so far is scored, by models too, and sent.
+
+        What a sink does not take is tried again for some seconds, and then given up.
 
         Args:
             timeout: How many seconds to wait at most.
@@ -345,6 +373,12 @@ class Recorder:
         Returns:
             False where the time was not enough.
         """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        scored = self._wait_for_scores(timeout)
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        return self._sending.wait(left) and scored
+
+    def _wait_for_scores(self, timeout: float | None = None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._worker.join(timeout):
             return False
@@ -367,7 +401,7 @@ class Recorder:
         from ctxeval.evaluation.evaluation import Evaluation
         from ctxeval.evaluation.rows import Row
 
-        self.flush()
+        self._wait_for_scores()
         return Evaluation(
             Row(one.id, one.sample(), one.scores, tuple(one.stages())) for one in self.records
         )
@@ -428,6 +462,7 @@ def _finish() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     for recorder in list(_recorders):
         recorder.flush(max(0.0, deadline - time.monotonic()))
+        recorder._sending.give_up("the process ended")
 
 
 def _after_fork() -> None:
@@ -435,6 +470,7 @@ def _after_fork() -> None:
     for recorder in list(_recorders):
         recorder._lock = threading.Lock()
         recorder._judging.start_over()
+        recorder._sending.start_over()
         if recorder._keeping is not None:
             recorder._keeping.start_over()
 

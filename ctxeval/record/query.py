@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from ctxeval.record.tracing import TraceSpan
 from ctxeval.result import MetricResult, results_from_dict, results_to_dict
 from ctxeval.sample import Sample, Span
 
@@ -71,6 +72,9 @@ class Retrieval:
         scores: Its own results by id and by text, by the metric's name.
         inputs: The orders of the retrievals whose chunks it was given, as far as is known, if
             it is no "retrieve".
+        started: When it began, where known.
+        run_id: Its own run's id, as its framework knows it; "" where that has none.
+        traced: Its own span in the application's trace, where it has one.
     """
 
     query: str
@@ -83,6 +87,9 @@ class Retrieval:
     error: str = ""
     scores: dict[str, MetricResult] = field(default_factory=dict)
     inputs: tuple[int, ...] = ()
+    started: datetime | None = None
+    run_id: str = ""
+    traced: TraceSpan | None = None
 
     @property
     def outermost(self) -> bool:
@@ -91,16 +98,24 @@ class Retrieval:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""
-        chunks = [chunk.to_dict() for chunk in self.chunks]
-        return {**_fields(self), "chunks": chunks, "scores": results_to_dict(self.scores)}
+        return {
+            **_fields(self),
+            "chunks": [chunk.to_dict() for chunk in self.chunks],
+            "scores": results_to_dict(self.scores),
+            "started": self.started and self.started.isoformat(),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Retrieval:
         """Read what `to_dict` wrote, also after a way through JSON."""
-        chunks = tuple(Chunk.from_dict(chunk) for chunk in data["chunks"])
-        scores = results_from_dict(data["scores"])
-        inputs = tuple(data["inputs"])
-        return cls(**{**data, "chunks": chunks, "scores": scores, "inputs": inputs})
+        read = {
+            "chunks": tuple(Chunk.from_dict(chunk) for chunk in data["chunks"]),
+            "scores": results_from_dict(data["scores"]),
+            "inputs": tuple(data["inputs"]),
+            "started": _moment(data.get("started")),
+            "traced": _traced(data.get("traced")),
+        }
+        return cls(**{**data, **read})
 
 
 @dataclass(slots=True)
@@ -121,6 +136,7 @@ class QueryRecord:
         ended: When it ended.
         reference: What was expected, where it was found.
         unreferenced: Why no expectation was found; "" where one was.
+        traced: The span of the application's trace that it ran in, where there was one.
     """
 
     id: str
@@ -135,6 +151,7 @@ class QueryRecord:
     ended: datetime | None = None
     reference: Sample | None = None
     unreferenced: str = ""
+    traced: TraceSpan | None = None
 
     def stages(self) -> list[Retrieval]:
         """Give the retrievals as a funnel: inner ones before those that they ran inside of."""
@@ -149,17 +166,22 @@ class QueryRecord:
             depth += 1
         return depth
 
+    @property
+    def final(self) -> Retrieval | None:
+        """The one stage that gave `chunks()`; None where there is none, or they were pooled."""
+        last = self._last()
+        return last[0] if len(last) == 1 else None
+
     def chunks(self) -> tuple[Chunk, ...]:
         """Give what the query retrieved: what reached the prompt, or the outermost's chunks.
 
         With several outermost retrievals: their chunks in order of starting, without
         those whose id has been there.
         """
-        last = self._last()
-        if len(last) == 1:
-            return last[0].chunks
+        if self.final is not None:
+            return self.final.chunks
         pool: dict[str, Chunk] = {}
-        for chunk in (chunk for one in last for chunk in one.chunks):
+        for chunk in (chunk for one in self._last() for chunk in one.chunks):
             pool.setdefault(chunk.id, chunk)
         return tuple(pool.values())
 
@@ -249,12 +271,21 @@ class QueryRecord:
             "retrievals": [Retrieval.from_dict(one) for one in data["retrievals"]],
             "scores": results_from_dict(data["scores"]),
             "pending": frozenset(data["pending"]),
-            "started": data["started"] and datetime.fromisoformat(data["started"]),
-            "ended": data["ended"] and datetime.fromisoformat(data["ended"]),
+            "started": _moment(data["started"]),
+            "ended": _moment(data["ended"]),
             "reference": data["reference"] and Sample(**data["reference"]),
+            "traced": _traced(data.get("traced")),
         }
         return cls(**{**data, **read})
 
 
 def _fields(one: Chunk | Retrieval | QueryRecord) -> dict[str, Any]:
     return {name: getattr(one, name) for name in one.__slots__}
+
+
+def _moment(written: str | None) -> datetime | None:
+    return None if written is None else datetime.fromisoformat(written)
+
+
+def _traced(written: Sequence[str] | None) -> TraceSpan | None:
+    return None if written is None else TraceSpan(*written)

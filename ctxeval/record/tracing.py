@@ -1,0 +1,48 @@
+"""Where in a trace something happened, as the application's own tracing knows it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+
+class TraceSpan(NamedTuple):
+    """A span of a trace, by OpenTelemetry's ids.
+
+    Attributes:
+        trace_id: The trace's id: 32 hexadecimal digits.
+        span_id: The span's id: 16 hexadecimal digits.
+    """
+
+    trace_id: str
+    span_id: str
+
+    @classmethod
+    def of(cls, span: Any) -> TraceSpan | None:
+        """Take an OpenTelemetry span's ids; None where it is none, or belongs to no trace."""
+        context = getattr(span, "get_span_context", lambda: None)()
+        if context is None or not context.is_valid or not context.trace_flags.sampled:
+            return None  # what is not sampled is nowhere to be found
+        return cls(f"{context.trace_id:032x}", f"{context.span_id:016x}")
+
+
+def current_span() -> TraceSpan | None:
+    """Give the span that the code is running in: OpenTelemetry's, else MLflow's own.
+
+    Asks only what the application has loaded, and never raises.
+    """
+    try:
+        return _of_opentelemetry() or _of_mlflow()
+    except Exception:
+        return None
+
+
+def _of_opentelemetry() -> TraceSpan | None:
+    trace = sys.modules.get("opentelemetry.trace")
+    return None if trace is None else TraceSpan.of(trace.get_current_span())
+
+
+def _of_mlflow() -> TraceSpan | None:
+    mlflow = sys.modules.get("mlflow")
+    span = None if mlflow is None else mlflow.get_current_active_span()
+    return None if span is None else TraceSpan(span.trace_id.removeprefix("tr-"), span.span_id)
