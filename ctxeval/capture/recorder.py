@@ -129,6 +129,7 @@ class Recorder:
         self._keeping = None if kept is None else Keeping(kept, self._not_stored)
         self._sending = Sending(sinks, max_pending, kept, self._notices.drop)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
+        self._unsent: dict[int, QueryRecord] = {}
         self._lock = threading.Lock()
         self._advice = Advice(id_key, question_key, answer_key)
         self._without_retrieval = 0
@@ -244,11 +245,10 @@ class Recorder:
                 self.dropped["more than max_records"] += 1
         self._sending.locate(record)
         self._refer(record)
-        later = self._score(record, earlier)
+        self._score(record, earlier)
         self._tell(record)
         self._keep(record)
-        if not later:
-            self._sending.put(record)
+        self._send(record)
 
     def _refer(self, record: QueryRecord) -> None:
         """Find what is expected: what came along as metadata, or what the references say."""
@@ -257,18 +257,24 @@ class Recorder:
         )
         record.reference, record.unreferenced = found.sample, found.reason
 
-    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> bool:
-        """Score by id and by text; say whether scores by a model will follow."""
+    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> None:
+        with self._lock:
+            self._unsent[id(record)] = record
         planned = plan(record, self._metrics)
         score_at_once(record, planned, self._metrics)
         if planned.later and (refused := self._judging.begin(record, planned, earlier)):
             self._notices.drop(refused)
-            return False
-        return bool(planned.later)
 
     def _judged(self, record: QueryRecord) -> None:
         self._keep(record)
-        self._sending.put(record)
+        self._send(record)
+
+    def _send(self, record: QueryRecord) -> None:
+        """Have a record sent, once, when it has all its scores."""
+        with self._lock:
+            ready = not record.pending and self._unsent.pop(id(record), None) is not None
+        if ready:
+            self._sending.put(record)
 
     def _tell(self, record: QueryRecord) -> None:
         """Log once what the user should know."""
@@ -356,10 +362,9 @@ class Recorder:
             self._refer(record)
         else:
             record.reference, record.unreferenced = Sample.of(reference), ""
-        later = self._score(record)
+        self._score(record)
         self._keep(record)
-        if not later:
-            self._sending.put(record)
+        self._send(record)
         return record
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -469,6 +474,7 @@ def _after_fork() -> None:
     # What was under way is the parent's, and so is whoever held a lock.
     for recorder in list(_recorders):
         recorder._lock = threading.Lock()
+        recorder._unsent = {}
         recorder._judging.start_over()
         recorder._sending.start_over()
         if recorder._keeping is not None:

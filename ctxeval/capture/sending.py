@@ -139,7 +139,8 @@ class Outlet:
 
     def start_over(self) -> None:
         """Forget what waits: in a forked child it is the parent's."""
-        self._parcels: list[_Parcel] = []
+        self._parcels: list[_Parcel] = []  # a heap, some of which others took the place of
+        self._waiting: dict[str, _Parcel] = {}  # by their records' ids
         self._under_way: _Parcel | None = None
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -148,20 +149,21 @@ class Outlet:
     def delivery(self) -> Delivery:
         """How it fares."""
         with self._changed:
-            waiting = len(self._parcels) + (self._under_way is not None)
-            return self._counts._replace(waiting=waiting)
+            return self._counts._replace(waiting=len(self._waiting) + (self._under_way is not None))
 
     def put(self, record: QueryRecord) -> None:
-        """Hand a record over; one that waits already is not sent twice for it."""
+        """Hand a record over. It takes the place of one with its id that waits."""
         with self._changed:
-            if any(parcel.record is record for parcel in self._parcels):
-                return
-            full = len(self._parcels) >= self._max_pending
+            full = len(self._waiting) >= self._max_pending and record.id not in self._waiting
             if not full:
-                heapq.heappush(self._parcels, _Parcel(time.monotonic(), next(_numbers), 0, record))
+                self._add(_Parcel(time.monotonic(), next(_numbers), 0, record))
                 self._wake()
         if full:
             self._give_up(record, "too many were waiting")
+
+    def _add(self, parcel: _Parcel) -> None:
+        self._waiting[parcel.record.id] = parcel
+        heapq.heappush(self._parcels, parcel)
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -180,13 +182,20 @@ class Outlet:
             idle = time.monotonic() + LINGER_SECONDS
             while True:
                 now = time.monotonic()
-                if self._parcels and self._parcels[0].due <= now:
-                    self._under_way = heapq.heappop(self._parcels)
-                    return self._under_way
-                if not self._parcels and now >= idle:
-                    self._thread = None
-                    return None
-                self._changed.wait((self._parcels[0].due if self._parcels else idle) - now)
+                first = self._parcels[0] if self._parcels else None
+                if first is None:
+                    if now >= idle:
+                        self._thread = None
+                        return None
+                elif self._waiting.get(first.record.id) is not first:
+                    heapq.heappop(self._parcels)
+                    continue
+                elif first.due <= now:
+                    heapq.heappop(self._parcels)
+                    del self._waiting[first.record.id]
+                    self._under_way = first
+                    return first
+                self._changed.wait((idle if first is None else first.due) - now)
 
     def _send(self, parcel: _Parcel) -> None:
         failed: Exception | None = None
@@ -206,8 +215,8 @@ class Outlet:
             elif again:
                 self._counts = counts._replace(retried=counts.retried + 1, error=said)
                 due = time.monotonic() + DELAYS[parcel.attempt]
-                later = parcel._replace(due=due, attempt=parcel.attempt + 1)
-                heapq.heappush(self._parcels, later)
+                if parcel.record.id not in self._waiting:
+                    self._add(parcel._replace(due=due, attempt=parcel.attempt + 1))
             self._changed.notify_all()
 
     def _is_worth_it(self, parcel: _Parcel, error: Exception) -> bool:
@@ -229,13 +238,14 @@ class Outlet:
         """
         with self._changed:
             return self._changed.wait_for(
-                lambda: not self._parcels and self._under_way is None, timeout
+                lambda: not self._waiting and self._under_way is None, timeout
             )
 
     def give_up_all(self, why: str) -> None:
         """Give up whatever still waits."""
         with self._changed:
-            parcels, self._parcels = self._parcels, []
+            parcels = list(self._waiting.values())
+            self._parcels, self._waiting = [], {}
             self._changed.notify_all()
         for parcel in parcels:
             self._give_up(parcel.record, why)

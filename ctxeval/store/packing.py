@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ctxeval.record.query import Chunk, QueryRecord, Retrieval
+from ctxeval.record.tracing import TraceSpan
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
 from ctxeval.store.plain import Strings, decode, encode, written
@@ -57,6 +58,7 @@ def pack(record: QueryRecord, tags: Tags) -> tuple[Strings, bytes]:
         _moment(record.ended),
         reference and strings[written(reference.model_dump(exclude_none=True))],
         strings[written([record.status, record.unreferenced, sorted(record.pending)])],
+        *_pack_places(record),
     ]
     return strings, encode(body)
 
@@ -65,7 +67,7 @@ def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
     """Read what `pack` wrote, given the texts with their tags."""
     strings = [text for text, _ in texts]
     id, question, answer, stages, of_stages, scores, common, results, verdicts, *rest = decode(data)
-    metadata, started, ended, reference, state = rest
+    metadata, started, ended, reference, state, *places = rest
     retrievals = [_unpack_stage(stage, question, texts) for stage in stages]
     unpacker = VerdictUnpacker(strings, retrievals)
     read = [unpacker.unpack(packed) for packed in verdicts]
@@ -74,6 +76,7 @@ def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
     for retrieval, packed in zip(retrievals, of_stages, strict=True):
         retrieval.scores = _unpack_scores(packed, made)
     status, unreferenced, pending = decode(strings[state])
+    traced = _unpack_places(places, retrievals)
     return QueryRecord(
         id=id,
         question=question,
@@ -87,7 +90,26 @@ def unpack(texts: Sequence[tuple[str, str]], data: bytes) -> QueryRecord:
         ended=_unpack_moment(ended),
         reference=None if reference is None else Sample(**decode(strings[reference])),
         unreferenced=unreferenced,
+        traced=traced,
     )
+
+
+def _pack_places(record: QueryRecord) -> list[Any]:
+    """Say where a record and its stages stand in traces; nothing where nobody traced them."""
+    of_stages = [(_moment(one.started), one.run_id, one.traced) for one in record.retrievals]
+    nothing = record.traced is None and all(place == (None, "", None) for place in of_stages)
+    return [] if nothing else [[record.traced, of_stages]]
+
+
+def _unpack_places(places: list[Any], retrievals: Sequence[Retrieval]) -> TraceSpan | None:
+    if not places:
+        return None
+    ((traced, of_stages),) = places
+    for stage, (started, run_id, of_stage) in zip(retrievals, of_stages, strict=True):
+        stage.started = _unpack_moment(started)
+        stage.run_id = run_id
+        stage.traced = of_stage and TraceSpan(*of_stage)
+    return traced and TraceSpan(*traced)
 
 
 class _Results:

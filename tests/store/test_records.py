@@ -22,6 +22,7 @@ from ctxeval import (
     Sample,
     Span,
     Store,
+    TraceSpan,
     Usage,
     Verdict,
     Verdicts,
@@ -52,6 +53,7 @@ CHUNKS = st.lists(
 MOMENTS = st.none() | st.datetimes(
     datetime(1990, 1, 1), timezones=st.sampled_from([UTC, None, timezone(timedelta(hours=2))])
 )
+TRACED = st.none() | st.builds(TraceSpan, st.sampled_from(["a" * 32]), st.sampled_from(["b" * 16]))
 VERDICT_LISTS = st.lists(
     st.builds(
         Verdict,
@@ -86,7 +88,7 @@ SCORES = st.dictionaries(st.sampled_from(["m", "context_recall"]), RESULTS, max_
 STAGES = st.builds(
     Retrieval, FEW_TEXTS, CHUNKS, ANY_TEXT, st.sampled_from(["retrieve", "prompt"]),
     st.none() | st.integers(0, 2), st.integers(0, 3), st.floats(0, 9), FEW_TEXTS, SCORES,
-    st.lists(st.integers(0, 3), max_size=2).map(tuple),
+    st.lists(st.integers(0, 3), max_size=2).map(tuple), MOMENTS, FEW_TEXTS, TRACED,
 )  # fmt: skip
 GRADES = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(-1, 3), max_size=3)
 OTHERS = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
@@ -100,7 +102,7 @@ RECORDS = st.builds(
     QueryRecord, st.uuids().map(str), FEW_TEXTS | ANY_TEXT, st.none() | ANY_TEXT,
     st.sampled_from(["ok", "incomplete", "error", "cancelled", "abandoned"]),
     st.lists(STAGES, max_size=2), SCORES, st.frozensets(st.sampled_from("ab")), METADATA,
-    MOMENTS, MOMENTS, st.none() | REFERENCES, FEW_TEXTS,
+    MOMENTS, MOMENTS, st.none() | REFERENCES, FEW_TEXTS, TRACED,
 )  # fmt: skip
 
 
@@ -128,7 +130,7 @@ def test_plain_data_and_back(one: QueryRecord) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [(QueryRecord, 12), (Retrieval, 10), (Chunk, 7), (MetricResult, 8), (Verdict, 7), (Usage, 6)],
+    [(QueryRecord, 13), (Retrieval, 13), (Chunk, 7), (MetricResult, 8), (Verdict, 7), (Usage, 6)],
 )
 def test_no_field_is_new(kind: type, count: int) -> None:
     """A new field must be packed, and be among the strategies above."""
