@@ -85,6 +85,7 @@ class OpenQueries:
         new = run_id.int
         parent = None if parent_run_id is None else parent_run_id.int
         given_up: Sequence[Query] = ()
+        root = None
         with self._lock:
             known = self._query_of.get(new)
             if known is not None:  # the handler was given twice
@@ -97,8 +98,7 @@ class OpenQueries:
             if query is None or parent is None:
                 one_of_many = query is not None
                 query = Query(new, name, input, metadata or {}, not retrieves, one_of_many)
-                if part and self._may_be_several(query):
-                    query.parts = {}
+                root = query
                 self._roots[new] = self._query_of[new] = query
                 if query.started >= self._next_expiry or len(self._roots) > self._max_open:
                     given_up = self._expired(query.started)
@@ -111,6 +111,9 @@ class OpenQueries:
             if retrieves:
                 around, place = enter(new, query)
                 query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
+        # Not under the lock: to look into an input may be to run the application's code.
+        if part and root is not None and self._may_be_several(root):
+            root.parts = {}
         return given_up
 
     def _may_be_several(self, query: Query) -> bool:

@@ -1,5 +1,7 @@
 """Where the user says that question, answer and ids stand; and what is told when they don't."""
 
+import threading
+
 import pytest
 
 pytest.importorskip("langchain_core")
@@ -141,6 +143,30 @@ def test_an_object_whose_fields_cannot_be_read(make_handler, key):
     handler = make_handler(question_key=key)
     RunnableLambda(lambda given: Echo().invoke("q")).invoke(Odd(), {"callbacks": [handler]})
     assert [one.question for one in handler.records] == ["q"]
+
+
+class Lazy:
+    """To look at it is to run a chain."""
+
+    def __init__(self, handler):
+        self.handler = handler
+
+    @property
+    def question(self):
+        return Echo().invoke("inner", {"callbacks": [self.handler]})[0].page_content
+
+
+def test_an_object_that_retrieves_when_it_is_looked_at(handler):
+    config = {"callbacks": [handler]}
+    thread = threading.Thread(
+        target=RunnableLambda(lambda given: Echo().invoke("q")).invoke,
+        args=(Lazy(handler), config),
+        daemon=True,
+    )
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "fact d1-inner" in [one.question for one in handler.records]
 
 
 def test_white_space_is_no_question(handler):

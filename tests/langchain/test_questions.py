@@ -1,8 +1,10 @@
 """Several questions in one run are several queries; one question is one, however it is split."""
 
+import asyncio
 import contextlib
 import operator
-from typing import Annotated, TypedDict
+import threading
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
@@ -237,6 +239,62 @@ def test_a_run_that_fails_at_its_second_question(handler):
     assert [told(one)[:3] for one in handler.records] == [
         EACH[0][:3],
         (QUESTIONS[1], None, "error"),
+    ]
+
+
+class Waiting(Scripted):
+    """Answers the second question only when it may; says when it was asked."""
+
+    asked: Any = None
+    may: Any = None
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        if "what is 2?" in messages[-1].content:
+            self.asked.set()
+            self.may.wait(10)
+        return super()._generate(messages, stop, run_manager, **kwargs)
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        if "what is 2?" in messages[-1].content:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return super()._generate(messages, stop, run_manager, **kwargs)
+
+
+def test_a_run_that_is_given_up_at_its_second_question(make_handler):
+    handler = make_handler()
+    model = Waiting(asked=threading.Event(), may=threading.Event())
+    chain = RunnableLambda(lambda given: [rag(model=model).invoke(one) for one in given])
+    thread = threading.Thread(target=chain.invoke, args=(QUESTIONS, {"callbacks": [handler]}))
+    thread.start()
+    assert model.asked.wait(10)
+    handler.close()
+    model.may.set()
+    thread.join()
+    assert [told(one)[:3] for one in handler.records] == [
+        EACH[0][:3],
+        (QUESTIONS[1], None, "abandoned"),
+    ]
+
+
+def test_a_run_that_is_cancelled_at_its_second_question(handler):
+    async def ask():
+        model = Waiting(asked=asyncio.Event())
+
+        async def one_after_another(given):
+            return [await rag(model=model).ainvoke(one) for one in given]
+
+        chain = RunnableLambda(one_after_another)
+        task = asyncio.create_task(chain.ainvoke(QUESTIONS, {"callbacks": [handler]}))
+        await model.asked.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(ask())
+    assert [told(one)[:3] for one in handler.records] == [
+        EACH[0][:3],
+        (QUESTIONS[1], None, "cancelled"),
     ]
 
 
