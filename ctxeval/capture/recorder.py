@@ -340,6 +340,15 @@ class Recorder:
         """
         self._advice.seek(option, found, there)
 
+    def failed(self, option: str, error: Exception) -> None:
+        """Note, for an adapter, that a function of the user's raised: it costs no record.
+
+        Args:
+            option: What it was given as: "id_key", "question_key" or "answer_key".
+            error: What it raised.
+        """
+        self._notices.once(f"failed {option}", f"{option} failed with {error!r}")
+
     @property
     def id_sources(self) -> dict[str, int]:
         """How many chunks got their id from where, over all stages."""

@@ -67,6 +67,11 @@ def answer_of(value: Any, depth: int = 0) -> str | None:
     return None
 
 
+def unwrapped(result: Any) -> Any:
+    """Give what a workflow's caller is given: the result in a plain stop event."""
+    return result.result if type(result).__name__ == "StopEvent" else result
+
+
 def by_key(value: Any, key: str | Callable[[Any], Any]) -> str | None:
     """Take question or answer from where the user says it stands.
 
@@ -76,6 +81,15 @@ def by_key(value: Any, key: str | Callable[[Any], Any]) -> str | None:
     """
     found = key(value) if callable(key) else _get(value, key)
     return None if found is None else text_of(found) or str(found)
+
+
+def fields_of(value: Any) -> list[str]:
+    """Name what a start event, a table or a result holds; nothing of a text or a list."""
+    if isinstance(value, (str, Sequence)):
+        return []
+    keys = value.keys if isinstance(value, Mapping) else _get(value, "keys")
+    names = [*(keys() if callable(keys) else ()), *getattr(value, "__dict__", {})]
+    return [str(name) for name in names]
 
 
 def _get(value: Any, key: str) -> Any:

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ctxeval import QueryRecord, Retrieval
+from ctxeval import QueryRecord, Recorder, Retrieval
 from ctxeval_llamaindex.funnel import Place, funnel
 from ctxeval_llamaindex.queries import Outcome, Query
-from ctxeval_llamaindex.reading import by_key, question_of
-from ctxeval_llamaindex.snapshots import IdKey, chunks_of
+from ctxeval_llamaindex.reading import by_key, fields_of, question_of, text_of, unwrapped
+from ctxeval_llamaindex.snapshots import chunks_of
 from ctxeval_llamaindex.spans import PROMPT, RETRIEVE
 from ctxeval_llamaindex.stages import Stage
 
-Key = str | Callable[[Any], Any] | None
 
-
-@dataclass(frozen=True, slots=True)
 class Reader:
     """How to read a query.
 
-    Attributes:
-        question_key: Where the question stands, where no rule can know.
-        answer_key: Where the answer stands.
-        id_key: Where a node's id stands.
+    Args:
+        recorder: Which knows where question, answer and ids stand, and what is told of it.
     """
 
-    question_key: Key = None
-    answer_key: Key = None
-    id_key: IdKey = None
+    def __init__(self, recorder: Recorder) -> None:
+        """See the class."""
+        self._recorder = recorder
 
     def record(self, query: Query, stages: Sequence[Stage], abandoned: bool) -> QueryRecord:
         """Make the record of a query.
@@ -54,18 +48,30 @@ class Reader:
 
     def _question(self, query: Query) -> str | None:
         found = None
-        if self.question_key is not None:
-            found = by_key(query.input, self.question_key)
+        if self._recorder.question_key is not None:
+            found = self._by_key("question_key", query.input)
         return found or question_of(query.input)
 
     def _answer(self, outcome: Outcome) -> str | None:
-        if self.answer_key is not None and outcome.result is not None:
-            return by_key(outcome.result, self.answer_key)
+        if self._recorder.answer_key is not None and outcome.result is not None:
+            return self._by_key("answer_key", unwrapped(outcome.result))
         return outcome.answer
+
+    def _by_key(self, option: str, value: Any) -> str | None:
+        """Take question or answer from where the user says it stands."""
+        try:
+            found = by_key(value, getattr(self._recorder, option))
+        except Exception as error:  # the user's code: its fault must not cost the record
+            self._recorder.failed(option, error)
+            return None
+        if found is not None or text_of(value) is None:  # a text alone has no keys
+            self._recorder.seek(option, found is not None, fields_of(value))
+        return found
 
     def _retrievals(self, query: Query, stages: Sequence[Stage]) -> list[Retrieval]:
         places = funnel(query, stages)
-        chunks = [chunks_of(one.copies, self.id_key) for one in places]
+        recorder = self._recorder
+        chunks = [chunks_of(one.copies, recorder.id_key, recorder.failed) for one in places]
         return [
             Retrieval(
                 query=one.stage.query,

@@ -138,19 +138,23 @@ def _fields(one: Any, whole: bool) -> tuple[Any, ...]:
     )
 
 
-def chunks_of(nodes: Iterable[Copy], id_key: IdKey) -> tuple[Chunk, ...]:
+Failed = Callable[[str, Exception], object]
+
+
+def chunks_of(nodes: Iterable[Copy], id_key: IdKey, failed: Failed) -> tuple[Chunk, ...]:
     """Make chunks of what was copied.
 
     Args:
         nodes: The copies, best first.
         id_key: Where the ids stand: "node_id", "source_id", a metadata key with or without
             "metadata:" before it, or a function of the node. None: the node's own.
+        failed: Is told where the function raises: the node's own id counts then.
     """
-    return tuple(_chunk(rank, one, id_key) for rank, one in enumerate(nodes))
+    return tuple(_chunk(rank, one, id_key, failed) for rank, one in enumerate(nodes))
 
 
-def _chunk(rank: int, one: Copy, id_key: IdKey) -> Chunk:
-    name, place = _identify(one, id_key)
+def _chunk(rank: int, one: Copy, id_key: IdKey, failed: Failed) -> Chunk:
+    name, place = _identify(one, id_key, failed)
     metadata = dict(one.metadata)
     if (source := one.source_node) is not None:
         metadata.setdefault("source_id", source.node_id)
@@ -167,7 +171,7 @@ def _chunk(rank: int, one: Copy, id_key: IdKey) -> Chunk:
     )
 
 
-def _identify(one: Copy, id_key: IdKey) -> tuple[str, str]:
+def _identify(one: Copy, id_key: IdKey, failed: Failed) -> tuple[str, str]:
     """Give the id and where it came from."""
     from ctxeval_llamaindex.nodes import found_id  # whoever has nodes has loaded llama_index.core
 
@@ -175,7 +179,11 @@ def _identify(one: Copy, id_key: IdKey) -> tuple[str, str]:
     if isinstance(id_key, str) and id_key not in ("node_id", "source_id"):
         place = f"metadata:{id_key.removeprefix('metadata:')}"
     if place is not None:
-        found = found_id(one.node if callable(place) else one, place)  # type: ignore[arg-type]  # see Copy
+        found = None
+        try:
+            found = found_id(one.node if callable(place) else one, place)  # type: ignore[arg-type]  # see Copy
+        except Exception as error:  # the user's code: its fault must not cost the record
+            failed("id_key", error)
         if found is not None:
             return found, "id_key" if callable(place) else place
     if one.node_id:

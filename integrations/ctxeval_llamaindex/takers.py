@@ -51,7 +51,7 @@ class Taker:
         self.errors: Counter[str] = Counter()
         self.sees_nodes = callable(recorder.id_key)
         self._include = include
-        self._reader = Reader(recorder.question_key, recorder.answer_key, recorder.id_key)
+        self._reader = Reader(recorder)
         self._max_open = max_open
         self._open_seconds = open_seconds
         self._next_expiry = 0.0

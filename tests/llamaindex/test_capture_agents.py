@@ -255,12 +255,40 @@ def test_where_question_and_answer_stand():
         run(Loose(), topic="T", query="Q", dict=True)
     assert [(one.question, one.answer) for one in handler.records] == [("Q", "said")]
     assert [(one.question, one.answer) for one in told.records] == [("T", "by a function")]
+    with capturing(answer_key="text") as by_name, capturing(answer_key=sorted) as by_function:
+        run(Loose(), topic="T", dict=True)
+    assert by_name.records[0].answer == "said"
+    assert by_function.records[0].answer == "['score', 'text']"
 
 
 def test_where_there_is_no_such_key_the_rules_hold():
     with capturing(question_key="topic") as handler:
         engine("a").query(QUESTION)
     assert handler.records[0].question == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("option", "where", "there"),
+    [("question_key", "inputs", "'topic'"), ("answer_key", "outputs", "'text', 'score'")],
+)
+def test_a_key_that_is_nowhere_is_told(option, where, there):
+    with capturing(**{option: "nowhere"}) as handler:
+        run(Loose(), topic=QUESTION, dict=True)
+    (record,) = handler.records
+    assert record.question == QUESTION
+    (line,) = [one for one in handler.recorder.advice if "nowhere" in one]
+    assert line.startswith(f"{option}='nowhere' found nothing in any of 1 {where}: they hold")
+    assert there in line
+
+
+@pytest.mark.parametrize("option", ["id_key", "question_key", "answer_key"])
+def test_a_function_of_the_users_that_raises_costs_no_record(option, caplog):
+    with capturing(**{option: lambda given: 1 / 0}) as handler:
+        for _ in range(3):
+            engine("a").query(QUESTION)
+    assert [one.question for one in handler.records] == [QUESTION] * 3
+    assert [chunk.id for chunk in handler.records[0].chunks()] == ["a"]
+    assert caplog.text.count(f"{option} failed with ZeroDivisionError") == 1
 
 
 def test_a_workflow_that_fails():

@@ -128,12 +128,6 @@ class TestIds:
             ["changed"],
         ]
 
-    def test_a_function_that_fails_is_told(self, caplog):
-        with capturing(id_key=lambda one: one.nothing) as handler:
-            Fixed("a").retrieve("q")
-        assert handler.records == []
-        assert handler.recorder.dropped == {"it could not be read": 1}
-
     def test_ids_of_documents_are_told_where_nodes_were_expected(self):
         """Two parses of a document give its nodes different ids; the document's stays."""
         document = Document(id_="doc", text=" ".join(f"word{n}" for n in range(100)))
@@ -315,6 +309,7 @@ def test_what_is_no_node(caplog):
         handler.close(10)
 
 
+@pytest.mark.filterwarnings("ignore:Call to deprecated method get_doc_id:DeprecationWarning")
 def test_a_query_engine_of_an_index_over_documents():
     documents = [Document(id_=id, text=f"{id} {id}") for id in "ab"]
     made = VectorStoreIndex.from_documents(
