@@ -125,9 +125,8 @@ def results_from_dict(data: Mapping[str, Mapping[str, Any]]) -> dict[str, Metric
     for name, one in data.items():
         first = one["verdicts"]
         if isinstance(first, str):
-            verdicts, usage = results[first].verdicts, results[first].usage
-            alone = MetricResult.from_dict({**one, "verdicts": None})
-            results[name] = replace(alone, verdicts=verdicts, usage=usage)
+            made = results[name] = MetricResult.from_dict({**one, "verdicts": None})
+            made.verdicts, made.usage = results[first].verdicts, results[first].usage
         else:
             results[name] = MetricResult.from_dict(one)
     return results
