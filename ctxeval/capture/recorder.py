@@ -137,11 +137,12 @@ class Recorder:
         _recorders.add(self)
 
     def __repr__(self) -> str:
-        counts = [f"{len(self._records)} records"]
+        counts = [f"records={len(self._records)}"]
         if self._without_retrieval:
-            counts.append(f"{self._without_retrieval} queries without retrieval")
-        counts += [f"{n} left out: {reason}" for reason, n in self.dropped.items()]
-        return f"<Recorder: {', '.join(counts)}>"
+            counts.append(f"without_retrieval={self._without_retrieval}")
+        if self.dropped:
+            counts.append(f"dropped={dict(self.dropped)}")
+        return f"<Recorder {' '.join(counts)}>"
 
     @property
     def dropped(self) -> Counter[str]:

@@ -87,5 +87,5 @@ def test_a_recorder_shows_what_it_has_and_what_it_left_out():
     recorder.count_without_retrieval()
     assert recorder.without_retrieval == 1
     assert repr(recorder) == (
-        "<Recorder: 1 records, 1 queries without retrieval, 1 left out: more than max_records>"
+        "<Recorder records=1 without_retrieval=1 dropped={'more than max_records': 1}>"
     )

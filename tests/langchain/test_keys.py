@@ -178,6 +178,4 @@ def test_what_a_handler_shows_of_itself(handler):
     rag().invoke("q", {"callbacks": [handler]})
     RunnableLambda(str).invoke("q", {"callbacks": [handler]})
     assert handler.flush(10)
-    assert repr(handler) == (
-        "<CtxEvalCallbackHandler of <Recorder: 1 records, 1 queries without retrieval>>"
-    )
+    assert repr(handler) == ("<CtxEvalCallbackHandler of <Recorder records=1 without_retrieval=1>>")
