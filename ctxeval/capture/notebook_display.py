@@ -127,9 +127,19 @@ class Output:
 
     def show(self) -> None:
         """Show it below the cell that runs, and keep it up to date."""
+        if not can_update(shell()):
+            self._print()
+            return
         self.send(update=False)
-        if self.unfinished and can_update(shell()):
+        if self.unfinished:
             follower.follow(self)
+
+    def _print(self) -> None:
+        from ctxeval.report.notebook import print_queries
+
+        pending = any(record.pending for record in self._records)
+        later = ["Some scores are still to come: %ctxeval report shows them."] if pending else []
+        print_queries(Views(self._records), [*self._notes, *later])
 
     def send(self, *, update: bool = True) -> int:
         """Send it as it is now.
@@ -197,7 +207,7 @@ class Follower:
         Returns:
             How many seconds nothing should be sent then.
         """
-        sent = 0
+        sent, begun = 0, time.monotonic()
         for output in outputs:
             if not output.changed:
                 continue
@@ -207,7 +217,7 @@ class Follower:
                 logger.debug("ctxeval: an output could not be updated", exc_info=True)
             if not self._in_cell:
                 self._late.append(output)
-        return sent / BYTES_A_SECOND
+        return max(sent / BYTES_A_SECOND, 3 * (time.monotonic() - begun))
 
     def _before_cell(self, *_: object) -> None:
         self._in_cell = True

@@ -33,6 +33,22 @@ def bundle(
     return {"text/plain": _text(views, lines, width), "text/html": html}
 
 
+def print_queries(views: Sequence[QueryView], notes: Sequence[str] = ()) -> None:
+    """Print queries in a terminal, in colours where it has any; the text of `bundle` otherwise."""
+    lines = [wording.line(note, 500) for note in notes]
+    try:
+        from rich.console import Console
+
+        from ctxeval.report.text import show_queries
+    except ModuleNotFoundError as error:
+        if error.name != "rich":
+            raise
+        print(_text(views, lines, 0))
+        return
+    print(*lines, sep="\n", end="\n" if lines else "")
+    show_queries(views, Console())
+
+
 def _text(views: Sequence[QueryView], lines: Sequence[str], width: int) -> str:
     try:
         from ctxeval.report.text import queries_as_text

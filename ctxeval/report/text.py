@@ -16,7 +16,12 @@ from ctxeval.report.view import ChunkView, MetricView, QueryView, StageView, Uni
 
 
 def queries_as_text(
-    views: Sequence[QueryView], *, queries: int = 20, chunks: int = 10, width: int = 110
+    views: Sequence[QueryView],
+    *,
+    queries: int = 20,
+    chunks: int = 10,
+    size: int = 50_000,
+    width: int = 110,
 ) -> str:
     """Write queries as plain text, without colours.
 
@@ -24,12 +29,19 @@ def queries_as_text(
         views: The queries.
         queries: How many are shown at most; the rest is counted.
         chunks: How many chunks of a stage are shown at most; the rest is counted.
+        size: From how many characters on no further query is begun; the rest is counted.
         width: How many columns it has.
     """
     written = StringIO()
     # In a notebook, rich would show it there instead.
     console = Console(file=written, width=width, color_system=None, force_jupyter=False)
-    show_queries(views, console, queries=queries, chunks=chunks)
+    shown = 0
+    for view in views[:queries]:
+        if written.tell() >= size:
+            break
+        _show_query(view, console, chunks)
+        shown += 1
+    _print_more(console, len(views) - shown, "queries")
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
@@ -39,8 +51,7 @@ def show_queries(
     """Print queries: what was asked, answered, expected and found, and each stage's chunks."""
     for view in views[:queries]:
         _show_query(view, console, chunks)
-    if left := len(views) - queries:
-        _print_more(console, left, "query" if left == 1 else "queries")
+    _print_more(console, len(views) - queries, "queries")
 
 
 def _show_query(view: QueryView, console: Console, chunks: int) -> None:
@@ -57,7 +68,7 @@ def _show_query(view: QueryView, console: Console, chunks: int) -> None:
         console.print(_units(view.units[:chunks]))
         _print_more(console, len(view.units) - chunks, "expected")
     for stage in view.stages:
-        console.print(Text(_heading(stage, view.question), style="bold"))
+        console.print(_heading(stage, view))
         if stage.chunks:
             console.print(_chunks(stage.chunks[:chunks]))
         _print_more(console, len(stage.chunks) - chunks, "chunks")
@@ -119,35 +130,40 @@ def _mark(value: bool | None, words: str) -> Text:
     return Text(words, style={True: "green", False: "red", None: "yellow"}[value])
 
 
-def _heading(stage: StageView, question: str) -> str:
+def _heading(stage: StageView, view: QueryView) -> Text:
     n = len(stage.chunks)
-    name = f"{stage.kind} {wording.line(stage.name, 80)}".strip()
-    told = [name, f"{n} {'chunk' if n == 1 else 'chunks'}"]
+    told = [f"{n} {'chunk' if n == 1 else 'chunks'}"]
     if stage.latency:
-        told.append(wording.seconds(stage.latency))
+        told[0] += f" in {wording.seconds(stage.latency)}"
     told += [
-        f"{wording.line(metric.name, 120)} {wording.number(metric.value)}"
-        for metric in stage.scores
-        if metric.value is not None
+        f"found {found.covered} of {found.expected} expected by {wording.line(found.judge, 120)}"
+        for found in stage.found
     ]
-    if stage.query and stage.query != question:
+    if len(view.stages) > 1:
+        told += [
+            f"{wording.line(metric.name, 120)} {wording.number(metric.value)}"
+            for metric in stage.scores
+            if metric.value is not None
+        ]
+    if stage.query and stage.query != view.question:
         told.append(f"asked: {wording.line(stage.query, 300)}")
     if stage.error:
         told.append(f"failed: {wording.line(stage.error, 300)}")
-    return ", ".join(told)
+    heading = Text(f"{stage.kind} {wording.line(stage.name, 80)}".strip(), style="bold")
+    return heading.append(f": {', '.join(told)}", style="not bold")
 
 
 def _chunks(chunks: Sequence[ChunkView]) -> Table:
     made = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     made.add_column("rank", justify="right")
-    made.add_column("verdict", overflow="fold")
-    made.add_column("id", overflow="fold")
+    made.add_column("verdict", overflow="fold", max_width=48)
+    made.add_column("id", overflow="fold", max_width=36)
     made.add_column("score", justify="right")
-    made.add_column("text", ratio=1, overflow="fold")
+    made.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
     for chunk in chunks:
         said = Text("\n").join(_verdicts(chunk)) if chunk.verdicts else Text("not judged")
         given = wording.given(chunk.score)
-        text = Text(wording.line(chunk.text, 200))
+        text = Text(wording.line(chunk.text, 160))
         made.add_row(str(chunk.rank), said, Text(wording.line(chunk.id, 80) or "–"), given, text)
     return made
 
