@@ -11,10 +11,11 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 from ctxeval.errors import MissingFieldError
+from ctxeval.formulas.expected import expected_value
 from ctxeval.judges.judge import Judge
 from ctxeval.result import MetricResult, Status
 from ctxeval.sample import Sample
-from ctxeval.verdicts import Verdicts
+from ctxeval.verdicts import Verdict, Verdicts
 
 Answers = list[bool | None]
 MAX_ENUMERATED = 10
@@ -81,16 +82,36 @@ class Metric:
         unread = [index for index, answer in enumerate(answers) if answer is None]
         if not unread:
             value = self.formula(answers, verdicts)  # type: ignore[arg-type]  # none is None
-            return self.result(value, "scored", verdicts.note, verdicts, (value, value))
+            result = self.result(value, "scored", verdicts.note, verdicts, (value, value))
+            if self.judge.calls_model:
+                result.expected = self._expected(answers, verdicts)
+            return result
         low, high = self._bounds(answers, unread, verdicts)
         if low == high:
             return self.result(low, "scored", verdicts.note, verdicts, (low, high))
-        source = verdicts.chunks if self.reads == "chunks" else verdicts.units
+        source = self._read(verdicts)
         what = {"chunks": "chunk", "units": "claim"}[self.reads]
         reason = f"{len(unread)} of {len(answers)} verdicts could not be read, the first on " + (
             f"{what} {unread[0]}: {source[unread[0]].reason}"
         )
         return self.result(None, "failed", reason, verdicts, (low, high))
+
+    def _read(self, verdicts: Verdicts) -> tuple[Verdict, ...]:
+        return verdicts.chunks if self.reads == "chunks" else verdicts.units
+
+    def _expected(self, answers: Answers, verdicts: Verdicts) -> float | None:
+        """Give the value to expect where the judge tells probabilities."""
+        source = self._read(verdicts)[: len(answers)]
+        # A repeated text is judged once: its verdicts are one.
+        likely = {one.text: one.probability for one in source if one.probability is not None}
+        if not likely or any(one.probability is None for one in source if one.text.strip()):
+            return None
+
+        def value(way: Sequence[bool]) -> float:
+            turned = dict(zip(likely, way, strict=True))
+            return self.formula([turned.get(one.text, False) for one in source], verdicts)
+
+        return expected_value(value, list(likely.values()))
 
     def _bounds(
         self, answers: Answers, unread: Sequence[int], verdicts: Verdicts

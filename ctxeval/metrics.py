@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.formulas.precision import average_precision, precision
@@ -28,8 +28,19 @@ from ctxeval.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from ctxeval.judges.cells import CellCache
+    from ctxeval.judges.llm import LLMJudge
     from ctxeval.judges.similarity import Similarity
     from ctxeval.llm.protocol import LLM
+
+
+class JudgeOptions(TypedDict, total=False):
+    """The options of `LLMJudge`, which documents them."""
+
+    mode: Literal["joint", "pointwise", "logprob"]
+    repeats: int
+    instructions: str | Mapping[str, str] | None
+    threshold: float | None
+    cache: CellCache | None
 
 
 class _Judged(Metric):
@@ -37,17 +48,24 @@ class _Judged(Metric):
 
     def __init__(
         self,
-        llm: LLM,
-        *,
-        mode: Literal["joint", "pointwise"] = "joint",
-        repeats: int = 1,
-        instructions: str | Mapping[str, str] | None = None,
-        cache: CellCache | None = None,
+        llm: LLM | LLMJudge,
+        **options: Unpack[JudgeOptions],
     ) -> None:
-        """Take the model; the other options are those of `LLMJudge`."""
+        """Take the model; the other options are those of `LLMJudge`.
+
+        Raises:
+            InvalidArgumentError: As `LLMJudge`, or a judge was given with options.
+        """
         from ctxeval.judges.llm import LLMJudge  # here, so that `import ctxeval` stays quick
 
-        self.judge = LLMJudge(llm, mode, repeats, instructions, cache=cache)
+        if isinstance(llm, LLMJudge):
+            if options:
+                raise InvalidArgumentError(
+                    f"a judge and {', '.join(options)} were given: give the options to the judge"
+                )
+            self.judge = llm
+        else:
+            self.judge = LLMJudge(llm, **options)
 
 
 class ContextPrecision(_Judged):

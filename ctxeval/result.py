@@ -31,6 +31,8 @@ class MetricResult:
             prompts. Results with different signatures are not comparable.
         usage: What the judging cost. Metrics that share a judging share this object:
             sums over several metrics count it once.
+        expected: The value to expect where the judge tells probabilities instead of
+            cutting them at a threshold; None where it tells none.
     """
 
     value: float | None
@@ -41,6 +43,7 @@ class MetricResult:
     metric: str = ""
     signature: str = ""
     usage: Usage | None = None
+    expected: float | None = None
 
     def __float__(self) -> float:
         """Give the value.
@@ -66,7 +69,7 @@ class MetricResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""
-        return {
+        data = {
             "metric": self.metric,
             "value": self.value,
             "status": self.status,
@@ -75,6 +78,9 @@ class MetricResult:
             "signature": self.signature,
             "verdicts": None if self.verdicts is None else self.verdicts.to_dict(),
         }
+        if self.expected is not None:
+            data["expected"] = self.expected
+        return data
 
     def to_json(self) -> str:
         """Write it as one line of JSON."""
@@ -94,6 +100,7 @@ class MetricResult:
             metric=data["metric"],
             signature=data["signature"],
             usage=None if verdicts is None else verdicts.usage,
+            expected=data.get("expected"),
         )
 
     @classmethod

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import log
 from typing import Any
 from uuid import uuid4
 
 from ctxeval.errors import InvalidArgumentError, short
-from ctxeval.llm.protocol import Completion, Message, Schema
+from ctxeval.llm.protocol import Completion, FirstToken, Message, Schema
 from ctxeval.verdicts import Usage
 
 _PROCESS = uuid4().hex[:8]
 
-Relevant = Collection[str] | Callable[[str, str], bool]
+Relevant = Collection[str] | Callable[[str, str], bool | float]
 Supported = Mapping[str, Collection[str]] | Callable[[str, Sequence[str]], Collection[int]]
 Claims = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 Reply = str | Completion | Exception
@@ -25,7 +26,7 @@ class ScriptedLLM:
 
     Args:
         relevant: The chunks that are useful, or a function of (question, chunk) that
-            says so.
+            says so; it may give a probability, which `mode="logprob"` gets to see.
         supported: Per claim the chunks that support it, any one of them alone; or a
             function of (claim, chunks) that gives the indices of those that it needs.
         claims: Per reference its claims, or a function that gives them. Without one a
@@ -95,6 +96,32 @@ class ScriptedLLM:
         prompt = sum(len(message["content"]) for message in messages) // 4
         return Completion(text, Usage(1, prompt, len(text) // 4), model="scripted")
 
+    async def first_token(self, messages: Sequence[Message]) -> FirstToken:
+        """Answer a question whose answer is one word: by the next reply, or by the rules."""
+        from ctxeval.judges.prompts import read_document
+
+        self.calls.append(messages)
+        self.documents.append(read_document(messages))
+        reply = next(self._replies, None)
+        if isinstance(reply, Exception):
+            raise reply
+        word = reply.text if isinstance(reply, Completion) else reply
+        told = self.probabilities(messages) if word is None else {word: 1.0}
+        prompt = sum(len(message["content"]) for message in messages) // 4
+        logprobs = {word: log(p) for word, p in told.items() if p > 0}
+        return FirstToken(logprobs, Usage(1, prompt, 1), model="scripted")
+
+    def probabilities(self, messages: Sequence[Message]) -> dict[str, float]:
+        """Answer a question whose answer is one word by the rules: how likely is which?"""
+        from ctxeval.judges.prompts import read_document
+
+        document = read_document(messages)
+        if "claim" in document:
+            yes = float(bool(self._needed(document["claim"], document["chunks"])))
+        else:
+            yes = self._probability(document["question"], document["text"])
+        return {"yes": yes, "no": 1 - yes}
+
     def answer(self, messages: Sequence[Message]) -> str:
         """Answer one of ctxeval's prompts by the rules, as JSON."""
         from ctxeval.judges.prompts import read_document
@@ -143,6 +170,9 @@ class ScriptedLLM:
         }
 
     def _chunk_verdict(self, question: str, text: str) -> str:
+        return "yes" if self._probability(question, text) >= 0.5 else "no"
+
+    def _probability(self, question: str, text: str) -> float:
         relevant = self._relevant
-        yes = relevant(question, text) if callable(relevant) else text in relevant
-        return "yes" if yes else "no"
+        told = relevant(question, text) if callable(relevant) else text in relevant
+        return told if isinstance(told, float) else float(bool(told))

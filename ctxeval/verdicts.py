@@ -21,6 +21,7 @@ class Verdict:
             where none reached the threshold.
         grade: How relevant, where grades are known; else 1 or 0.
         votes: How the repeats voted, where the judge was asked more than once.
+        probability: How likely the judge finds a yes, in [0, 1], where it tells.
     """
 
     value: bool | None
@@ -30,6 +31,7 @@ class Verdict:
     similarity: float | None = None
     grade: int = 0
     votes: tuple[bool | None, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
 from ctxeval.evaluation.rows import Row, write_run, write_table
-from ctxeval.judges.asking import CONCURRENCY
+from ctxeval.judges.calling import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Coroutine, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeVar
 
-from ctxeval.errors import ContextOverflowError, CtxEvalError, JudgeError, describe, short
+from ctxeval.errors import ContextOverflowError, JudgeError, short
 from ctxeval.fields import MAX_CLAIMS
+from ctxeval.judges.calling import Caller, all_of
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.replies import Reading, read_claims, read_verdicts
 from ctxeval.judges.shards import Shard
-from ctxeval.llm.loop import PerLoop, PerObject
-from ctxeval.llm.protocol import LLM, Completion, Message, Schema
-from ctxeval.verdicts import Usage
-
-T = TypeVar("T")
+from ctxeval.llm.protocol import LLM
 
 _BASE_CAP = 1024
 _CAP_PER_VERDICT = 128
@@ -61,7 +54,7 @@ class Answer:
     claims: list[tuple[int, Reading, tuple[str, ...]]] = field(default_factory=list)
 
 
-class Asker:
+class Asker(Caller):
     """Puts questions to a model and counts what they cost.
 
     Args:
@@ -71,9 +64,8 @@ class Asker:
 
     def __init__(self, llm: LLM, prompts: Prompts) -> None:
         """See the class."""
-        self.llm = llm
+        super().__init__(llm)
         self.prompts = prompts
-        self.usage = Usage()
 
     async def ask(self, question: Question, shard: Shard) -> Answer:
         """Ask for the verdicts of a shard.
@@ -105,7 +97,7 @@ class Asker:
         )
         first_cap = _BASE_CAP + _CAP_PER_VERDICT * shard.asked
         try:
-            completion = await self._complete(messages, schema, cap or first_cap)
+            completion = await self.complete(messages, schema, cap or first_cap)
         except ContextOverflowError as error:
             if len(order) == 1:
                 return _unread(shard, f"the chunk does not fit the model's context: {error}")
@@ -160,7 +152,7 @@ class Asker:
         why = ""
         for _ in range(2):
             try:
-                completion = await self._complete(messages, schema, cap)
+                completion = await self.complete(messages, schema, cap)
             except ContextOverflowError as error:
                 return [], f"the reference does not fit the model's context: {error}"
             claims = read_claims(completion.text)
@@ -176,30 +168,6 @@ class Asker:
         if len(claims) > MAX_CLAIMS:
             return claims[:MAX_CLAIMS], f"{why}: the first {MAX_CLAIMS} were judged"
         return [], f"the reference could not be split into claims: {why}"
-
-    async def _complete(self, messages: Sequence[Message], schema: Schema, cap: int) -> Completion:
-        try:
-            async with slots(self.llm):
-                completion = await self.llm.complete(messages, schema, max_tokens=cap)
-        except JudgeError as error:
-            self.usage += Usage(requests=error.attempts, unreported=error.attempts)
-            raise
-        except CtxEvalError:
-            raise
-        except Exception as error:  # a model of the user's own may raise anything
-            self.usage += Usage(requests=1, unreported=1)
-            raise JudgeError(f"{type(self.llm).__name__} failed: {describe(error)}") from error
-        if not (
-            isinstance(completion, Completion)
-            and isinstance(completion.text, str)
-            and isinstance(completion.usage, Usage)
-        ):
-            raise JudgeError(
-                f"{type(self.llm).__name__}: complete() gave {short(completion)}: it must give a "
-                "ctxeval.Completion with a text"
-            )
-        self.usage += completion.usage
-        return completion
 
 
 def _answer(shard: Shard, order: list[str], text: str, asked: Sequence[int]) -> Answer:
@@ -240,34 +208,3 @@ def _joined(answers: Iterable[Answer]) -> Answer:
         joined.chunks.update(answer.chunks)
         joined.claims.extend(answer.claims)
     return joined
-
-
-async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all, and only then raise the first error: what was answered is not lost."""
-    results = await asyncio.gather(*coroutines, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results  # type: ignore[return-value]  # no exception is among them
-
-
-CONCURRENCY: ContextVar[int | None] = ContextVar("ctxeval_concurrency", default=None)
-"""How many calls are under way at most, where somebody says so for a whole evaluation."""
-
-
-def _no_slots(llm: LLM) -> dict[int, PerLoop[asyncio.Semaphore]]:
-    return {}
-
-
-_slots: PerObject[dict[int, PerLoop[asyncio.Semaphore]]] = PerObject(_no_slots)
-
-
-def slots(llm: LLM) -> asyncio.Semaphore:
-    """Give the semaphore that limits the calls of a model. To be called on the loop."""
-    limit = CONCURRENCY.get()
-    if limit is None:
-        limit = getattr(llm, "concurrency", 16)
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise JudgeError(f"concurrency: {short(limit)} of {short(llm)} is no integer >= 1")
-    by_limit = _slots.of(llm)
-    return by_limit.setdefault(limit, PerLoop(partial(asyncio.Semaphore, limit))).get()

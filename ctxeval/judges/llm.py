@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
 from ctxeval.errors import InvalidArgumentError, near, short
-from ctxeval.judges.asking import Asker, Question, all_of
-from ctxeval.judges.cells import (
-    DEFAULT_CACHE,
-    CellCache,
-    CellKeys,
-    Finding,
-    Flights,
-    text_hash,
-)
+from ctxeval.judges import yes_no
+from ctxeval.judges.asking import Asker, Question
+from ctxeval.judges.calling import all_of
+from ctxeval.judges.cells import DEFAULT_CACHE, CellCache, CellKeys, Finding, text_hash
+from ctxeval.judges.claims import claims_of
 from ctxeval.judges.judge import Judge
+from ctxeval.judges.probabilities import ProbabilityRound
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.rounds import Item, Round
 from ctxeval.judges.shards import CHUNKS_PER_CALL, groups
+from ctxeval.judges.votes import vote
 from ctxeval.llm.loop import arun, run
-from ctxeval.llm.protocol import LLM
+from ctxeval.llm.protocol import LLM, FirstTokenLLM
 from ctxeval.sample import Sample
 from ctxeval.verdicts import Verdict, Verdicts
 
-MODES = ("joint", "pointwise")
-_NEXT_SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+\S|[。！？]+[」』”’]?\s*[^\s」』”’]|\n\s*\S")
+MODES = ("joint", "pointwise", "logprob")
 
 
 class LLMJudge(Judge):
@@ -42,15 +38,20 @@ class LLMJudge(Judge):
     Args:
         llm: The model, by `llm_factory` or anything with `LLM`'s two members.
         mode: "joint": up to 10 chunks and 10 claims in one call; "pointwise": each
-            chunk in a call of its own, for small models and for audits.
+            chunk in a call of its own, for audits; "logprob": for each chunk and each claim
+            a call whose answer is one word, of which only the probability counts. It ranks
+            best with small models, and needs an endpoint that tells log-probabilities.
         repeats: How often each is asked, an odd number; the majority of the readable
-            votes counts.
+            votes counts, or with "logprob" the mean of the probabilities.
         instructions: What counts, in your own words, in place of parts of
             `ctxeval.judges.prompts.INSTRUCTIONS`.
+        threshold: With "logprob": the least probability of a yes that counts as one, in
+            [0, 1]. Another one costs no new call.
         cache: Where the cells are kept; None: in this process.
 
     Raises:
-        InvalidArgumentError: An unknown mode, an even number of repeats, no model.
+        InvalidArgumentError: An unknown mode, an even number of repeats, no model, or one
+            that the mode can't use.
     """
 
     name = "llm"
@@ -60,10 +61,11 @@ class LLMJudge(Judge):
     def __init__(
         self,
         llm: LLM,
-        mode: Literal["joint", "pointwise"] = "joint",
+        mode: Literal["joint", "pointwise", "logprob"] = "joint",
         repeats: int = 1,
         instructions: str | Mapping[str, str] | None = None,
         *,
+        threshold: float | None = None,
         cache: CellCache | None = None,
     ) -> None:
         """See the class."""
@@ -76,6 +78,12 @@ class LLMJudge(Judge):
             raise InvalidArgumentError(f"repeats: {repeats} is even, so votes could tie: give 3")
         self.mode = mode
         self.repeats = repeats
+        self.threshold = _threshold(mode, threshold)
+        if mode == "logprob" and not isinstance(llm, FirstTokenLLM):
+            raise InvalidArgumentError(
+                f'mode: {short(llm)} tells no log-probabilities: use mode="joint" or "pointwise", '
+                "or a model by llm_factory"
+            )
         self.prompts = Prompts(instructions)
         if cache is not None and not (hasattr(cache, "get_many") and hasattr(cache, "put_many")):
             raise InvalidArgumentError(
@@ -87,7 +95,8 @@ class LLMJudge(Judge):
     def signature(self) -> str:  # type: ignore[override]  # read-only: the model decides it
         """What decides its verdicts besides the sample."""
         identity = json.dumps(dict(self.llm.identity), sort_keys=True, default=str)
-        asked = f"{self.mode}, repeats={self.repeats}, prompts={self.prompts.version}"
+        limit = f", threshold={self.threshold:g}" if self.mode == "logprob" else ""
+        asked = f"{self.mode}{limit}, repeats={self.repeats}, prompts={self._prompts_version}"
         return f"llm({asked}, {identity})"
 
     @property
@@ -149,23 +158,18 @@ class LLMJudge(Judge):
         asker = Asker(self.llm, self.prompts)
         retrieved = sample.retrieved_contexts or ()
         texts = {text_hash(text): text for text in retrieved if text.strip()}
-        claims, note = await self._claims(sample, asker, bool(texts)) if units else ((), "")
+        claims: Sequence[str] = ()
+        note = ""
+        if units:
+            claims, note = await claims_of(sample, asker, self.cache, split=bool(texts))
         target = "" if purpose == "question" else (getattr(sample, purpose) or "")
-        most = CHUNKS_PER_CALL if self.mode == "joint" else 1
-        asked = sample.user_input or ""
         rounds: list[dict[Item, Finding]] = []
         if texts:
             rounds = await all_of(
-                Round(
-                    Question(purpose, asked, target, texts, claims, text_hash(f"{asked} {n}")),
-                    asker,
-                    self.cache,
-                    self._keys(purpose, sample.user_input, target, n) if chunks else None,
-                    self._keys("support", sample.user_input, n),
-                    most,
-                ).findings()
+                self._round(purpose, sample.user_input, target, texts, claims, chunks, asker, n)
                 for n in range(self.repeats)
             )
+        most = 1 if self.mode == "pointwise" else CHUNKS_PER_CALL
         apart = len(groups(texts, texts, most)) if units else 1
         if apart > 1 and not note:
             note = (
@@ -173,15 +177,18 @@ class LLMJudge(Judge):
                 "chunks of two groups counts as unsupported"
             )
         first_rank = {text_hash(text): rank for rank, text in reversed([*enumerate(retrieved)])}
+        limit = self.threshold if self.mode == "logprob" else None
         unit_verdicts = [
-            _vote(claim, [one[n] for one in rounds], first_rank) for n, claim in enumerate(claims)
+            vote(claim, [one[n] for one in rounds], first_rank, limit)
+            for n, claim in enumerate(claims)
         ]
         if units and not claims:
             unit_verdicts = [Verdict(None, text=sample.reference or "", reason=note)]
         chunk_verdicts = []
         for text in retrieved if chunks else ():
             name = text_hash(text)
-            verdict = _vote(text, [one[name] for one in rounds] if name in texts else [])
+            found = [one[name] for one in rounds] if name in texts else []
+            verdict = vote(text, found, threshold=limit)
             links = tuple(
                 unit
                 for unit, of_unit in enumerate(unit_verdicts)
@@ -197,61 +204,49 @@ class LLMJudge(Judge):
             note=note,
         )
 
-    async def _claims(self, sample: Sample, asker: Asker, split: bool) -> tuple[Sequence[str], str]:
-        """Get the claims of the reference, and "" or what to know of them.
-
-        Args:
-            sample: The sample.
-            asker: Who asks the model.
-            split: Is it worth a call to split the reference?
-        """
-        if sample.reference_claims is not None:
-            return sample.reference_claims, ""
-        reference = (sample.reference or "").strip()
-        if not split or not _NEXT_SENTENCE.search(reference):
-            return (reference,), ""
-        key = CellKeys(dict(self.llm.identity), self.prompts.version, "claims").of(reference)
-        while True:
-            if kept := self.cache.get_many([key]).get(key):
-                return kept[-1]["claims"], kept[-1]["note"]
-            flights = Flights.of(self.cache)
-            if future := flights.get(key):
-                arrived = await flights.land(future)
-            else:
-                with flights.take({key: key}) as arriving:
-                    arrived = arriving[key] = await asker.split(reference)
-                if arrived[0]:
-                    self.cache.put_many([(key, {"claims": arrived[0], "note": arrived[1]})])
-            if arrived is not None:  # None: whoever asked was interrupted
-                claims, note = arrived
-                return claims, note
+    def _round(
+        self,
+        purpose: str,
+        asked: str | None,
+        target: str,
+        texts: dict[str, str],
+        claims: Sequence[str],
+        chunks: bool,
+        asker: Asker,
+        repeat: int,
+    ) -> Coroutine[Any, Any, dict[Item, Finding]]:
+        seed = text_hash(f"{asked or ''} {repeat}")
+        question = Question(purpose, asked or "", target, texts, claims, seed)
+        chunk_keys = self._keys(purpose, asked, target, repeat) if chunks else None
+        claim_keys = self._keys("support", asked, repeat)
+        if self.mode == "logprob":
+            return ProbabilityRound(
+                question, asker, self.cache, chunk_keys, claim_keys, self.threshold
+            ).findings()
+        most = CHUNKS_PER_CALL if self.mode == "joint" else 1
+        return Round(question, asker, self.cache, chunk_keys, claim_keys, most).findings()
 
     def _keys(self, *shared: Any) -> CellKeys:
-        return CellKeys(dict(self.llm.identity), self.prompts.version, self.mode, *shared)
+        return CellKeys(dict(self.llm.identity), self._prompts_version, self.mode, *shared)
+
+    @property
+    def _prompts_version(self) -> str:
+        short_ones = f"/{yes_no.VERSION}" if self.mode == "logprob" else ""
+        return f"{self.prompts.version}{short_ones}"
 
 
-def _vote(
-    text: str, findings: Sequence[Finding], rank_of: Mapping[str, int] | None = None
-) -> Verdict:
-    """Let the repeats vote: the majority of the readable votes counts, a tie is unread."""
-    if not findings:  # nothing with text was there to ask about
-        return Verdict(False, text=text, reason="there is no text to judge")
-    votes = tuple(finding["value"] for finding in findings)
-    yes, no = votes.count(True), votes.count(False)
-    value = None if yes == no else yes > no
-    deciding = next((f for f in findings if f["value"] is value), findings[0])
-    reason = deciding["reason"]
-    if value is None and yes:
-        reason = f"{yes} of {len(votes)} readable votes said yes, {no} said no"
-    matched = sorted(rank_of[name] for name in deciding["chunks"]) if rank_of and value else ()
-    return Verdict(
-        value,
-        text=text,
-        reason=reason,
-        matched=tuple(matched),
-        grade=1 if rank_of is not None else int(bool(value)),
-        votes=votes if len(votes) > 1 else (),
-    )
+def _threshold(mode: str, threshold: float | None) -> float:
+    if threshold is None:
+        return 0.5
+    if mode != "logprob":
+        raise InvalidArgumentError(
+            f'threshold: mode={mode!r} gives verdicts, no probabilities: give mode="logprob" too'
+        )
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+        raise InvalidArgumentError(f"threshold: {short(threshold)} is no number: give 0.5")
+    if not 0 <= threshold <= 1:
+        raise InvalidArgumentError(f"threshold: {threshold!r} is not from 0 to 1")
+    return float(threshold)
 
 
 def check_llm(llm: object) -> LLM:

@@ -177,14 +177,19 @@ class Prompts:
 
 
 def _messages(system: str, document: Mapping[str, Any]) -> list[Message]:
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": in_marks(document)},
+    ]
+
+
+def in_marks(document: Mapping[str, Any]) -> str:
+    """Write a document as JSON between two lines with a mark that nobody can foresee."""
     mark = secrets.token_hex(8)
     data = json.dumps(document, ensure_ascii=False)
     # A lone surrogate, as broken decoding leaves it, cannot be sent.
     data = data.encode("utf-8", "replace").decode("utf-8")
-    return [
-        {"role": "system", "content": system},
-        {"role": "user", "content": f"<data {mark}>\n{data}\n</data {mark}>"},
-    ]
+    return f"<data {mark}>\n{data}\n</data {mark}>"
 
 
 def read_document(messages: Sequence[Message]) -> dict[str, Any]:
@@ -195,7 +200,7 @@ def read_document(messages: Sequence[Message]) -> dict[str, Any]:
     """
     lines = messages[-1]["content"].split("\n")
     mark = lines[0].removeprefix("<data ").removesuffix(">")
-    if len(lines) < 3 or lines[-1] != f"</data {mark}>":
+    if len(lines) < 3 or lines[2] != f"</data {mark}>":
         raise ValueError("these messages hold no document between two marks")
-    document: dict[str, Any] = json.loads("\n".join(lines[1:-1]))
+    document: dict[str, Any] = json.loads(lines[1])
     return document

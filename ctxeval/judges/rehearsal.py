@@ -12,7 +12,7 @@ from ctxeval.fields import MAX_CLAIMS
 from ctxeval.judges.cells import CellCache, Finding, MemoryCache
 from ctxeval.judges.llm import LLMJudge
 from ctxeval.judges.prompts import read_document
-from ctxeval.llm.protocol import LLM, Completion, Message, Schema
+from ctxeval.llm.protocol import LLM, Completion, FirstToken, Message, Schema
 from ctxeval.verdicts import Usage
 
 LETTERS_PER_TOKEN = 4
@@ -60,6 +60,12 @@ class _Silent:
         usage = Usage(requests=1, prompt_tokens=sent, completion_tokens=tokens)
         self._rehearsal.usage += usage
         return Completion(text, usage)
+
+    async def first_token(self, messages: Sequence[Message]) -> FirstToken:
+        sent = sum(len(message["content"]) for message in messages) // LETTERS_PER_TOKEN
+        usage = Usage(requests=1, prompt_tokens=sent, completion_tokens=1)
+        self._rehearsal.usage += usage
+        return FirstToken({"no": 0.0}, usage)
 
 
 def _answer(document: Mapping[str, Any]) -> tuple[str, int]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 
-from ctxeval.judges.asking import Asker, Question, all_of
+from ctxeval.judges.asking import Asker, Question
+from ctxeval.judges.calling import all_of
 from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, ruling_out, supporting
 from ctxeval.judges.replies import Reading
 from ctxeval.judges.shards import Shard, groups, plan

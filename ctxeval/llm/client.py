@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from ctxeval.errors import AuthenticationError, ContextOverflowError, JudgeError, QuotaError
 from ctxeval.llm.dialect import dialect_of
 from ctxeval.llm.loop import PerLoop, in_thread
-from ctxeval.llm.protocol import Completion, Message, Schema
-from ctxeval.llm.responses import Fault, read_completion
+from ctxeval.llm.protocol import Completion, FirstToken, Message, Schema
+from ctxeval.llm.responses import Fault, read_completion, read_first_token
 from ctxeval.verdicts import Usage
 
 FIRST_WAIT = 0.5
@@ -76,17 +76,43 @@ class OpenAICompatible:
         Refused parameters are left out and learnt; 429, 5xx, timeouts and connection
         errors are tried again with growing, jittered waits.
         """
+        try:
+            response = await self._ask(lambda: self._probe_or_send(messages, schema, max_tokens))
+        except _Filtered as filtered:
+            usage = Usage(requests=1, unreported=1)
+            return Completion(str(filtered), usage, "content_filter", self.model)
+        return read_completion(response)
+
+    async def first_token(self, messages: Sequence[Message]) -> FirstToken:
+        """Ask how the answer would begin; see `FirstTokenLLM.first_token`."""
+        hint = 'judge with mode="joint" or "pointwise" instead'
+        try:
+            response = await self._ask(
+                lambda: self._send(messages, self._dialect.apply_first(self._parameters))
+            )
+        except _Filtered as filtered:
+            raise JudgeError(f"{self} would not answer: {filtered}") from None
+        except JudgeError as error:
+            if "logprobs" in str(error):
+                error.args = (f"{error}. It tells no log-probabilities: {hint}",)
+            raise
+        first = read_first_token(response)
+        if not first.logprobs:
+            raise JudgeError(f"{self.model} at {self.endpoint} tells no log-probabilities: {hint}")
+        return first
+
+    async def _ask(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Send until there is a response: differently, or later, as the endpoint wants it."""
         dialect = self._dialect
         retries = 0
         while True:
             try:
-                return await self._probe_or_send(messages, schema, max_tokens)
+                return await send()
             except _Refused as refused:
                 fault = refused.fault
                 dialect.silent = fault.unreachable
                 if fault.filtered:
-                    usage = Usage(requests=1, unreported=1)
-                    return Completion(fault.message, usage, "content_filter", self.model)
+                    raise _Filtered(fault.message) from None
                 if fault.overflow:
                     raise ContextOverflowError(self._say(fault)) from refused.cause
                 if dialect.version != refused.version or dialect.learn(fault, refused.sent):
@@ -102,19 +128,25 @@ class OpenAICompatible:
 
     async def _probe_or_send(
         self, messages: Sequence[Message], schema: Schema, max_tokens: int | None
-    ) -> Completion:
+    ) -> Any:
         """Send at once where the dialect is known; else one call finds out, the rest wait."""
         if self._dialect.unknown:
             async with self._dialect.probe.get():
                 if self._dialect.unknown:
-                    return await self._send(messages, schema, max_tokens)
-        return await self._send(messages, schema, max_tokens)
+                    return await self._settle(messages, schema, max_tokens)
+        return await self._settle(messages, schema, max_tokens)
 
-    async def _send(
+    async def _settle(
         self, messages: Sequence[Message], schema: Schema, max_tokens: int | None
-    ) -> Completion:
+    ) -> Any:
+        response = await self._send(
+            messages, self._dialect.apply(self._parameters, schema, max_tokens)
+        )
+        self._dialect.settled = True
+        return response
+
+    async def _send(self, messages: Sequence[Message], sent: dict[str, Any]) -> Any:
         version = self._dialect.version
-        sent = self._dialect.apply(self._parameters, schema, max_tokens)
         create = self._client.get().chat.completions.create
         call = {"model": self.model, "messages": messages, **sent}
         try:
@@ -128,8 +160,7 @@ class OpenAICompatible:
                     response = await response
         except Exception as error:
             raise _Refused(Fault(error), sent, version, error) from None
-        self._dialect.settled = True
-        return read_completion(response)
+        return response
 
     def _wait(self, fault: Fault, retries: int) -> float | None:
         """Say how long to wait before trying again; None: don't."""
@@ -177,6 +208,10 @@ class OpenAICompatible:
             closing = close()
             if inspect.isawaitable(closing):
                 await closing
+
+
+class _Filtered(Exception):
+    """A filter of the endpoint stopped the prompt."""
 
 
 class _Refused(Exception):

@@ -16,6 +16,10 @@ from ctxeval.llm.protocol import Schema
 from ctxeval.llm.responses import Fault
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "structured", "grammar")
+MOST, FEWER = 20, 5
+"""How many of the likeliest tokens are asked for: as many as OpenAI tells, or what all tell."""
+
+FIRST_TOKENS = 2
 _CAPS = ("max_tokens", "max_completion_tokens", "")
 
 
@@ -26,6 +30,7 @@ class Dialect:
         version: Counts what was learnt, so that a call which was under way meanwhile
             is simply sent again.
         settled: Has the endpoint accepted a call?
+        top: How many of the likeliest tokens it tells.
         silent: Did the last call get no answer? Then nobody waits for another to find out:
             with long timeouts, one call after the other would take hours.
         probe: Held by the one call that finds out, while others wait.
@@ -35,6 +40,7 @@ class Dialect:
         """Assume the best."""
         self.format = 0
         self.cap = 0
+        self.top = MOST
         self.dropped: set[str] = set()
         self.version = 0
         self.settled = False
@@ -51,11 +57,7 @@ class Dialect:
         self, parameters: dict[str, Any], schema: Schema, max_tokens: int | None
     ) -> dict[str, Any]:
         """Write a request's parameters as the endpoint wants them."""
-        written = {name: v for name, v in parameters.items() if name not in self.dropped}
-        users_own = any(cap and cap in written for cap in _CAPS)
-        if max_tokens is not None and _CAPS[self.cap] and not users_own:
-            # Models that want the newer name spend part of the cap on reasoning.
-            written[_CAPS[self.cap]] = max_tokens * 4 if self.cap else max_tokens
+        written = self._written(parameters, max_tokens)
         named: dict[str, Any] = {"name": "verdicts", "schema": schema}
         if self.format == 0:
             named["strict"] = True
@@ -63,6 +65,20 @@ class Dialect:
             written["response_format"] = {"type": "json_schema", "json_schema": named}
         elif self.format == 2:
             written["response_format"] = {"type": "json_object"}
+        return written
+
+    def apply_first(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Write the parameters of a request for the probabilities of the first token."""
+        written = {"logprobs": True, "top_logprobs": self.top}
+        # Some models begin with white space.
+        return {**self._written(parameters, FIRST_TOKENS), **written}
+
+    def _written(self, parameters: dict[str, Any], max_tokens: int | None) -> dict[str, Any]:
+        written = {name: v for name, v in parameters.items() if name not in self.dropped}
+        users_own = any(cap and cap in written for cap in _CAPS)
+        if max_tokens is not None and _CAPS[self.cap] and not users_own:
+            # Models that want the newer name spend part of the cap on reasoning.
+            written[_CAPS[self.cap]] = max_tokens * 4 if self.cap else max_tokens
         return written
 
     def learn(self, fault: Fault, sent: dict[str, Any]) -> bool:
@@ -89,6 +105,11 @@ class Dialect:
         if cap and cap in sent and ("max_tokens" in said or "max_completion_tokens" in said):
             self.cap += 1
             return True
+        if "top_logprobs" in said and sent.get("top_logprobs", 0) > FEWER:
+            self.top = FEWER
+            return True
+        if "logprobs" in said and "logprobs" in sent:
+            return False  # it is what the request is for
         # A parameter counts as named only as a whole word: "seed" is in no "seeded".
         words = set(re.findall(r"\w+", said))
         named = [name for name in sent if name in words or name.rstrip("s") in words]

@@ -65,3 +65,33 @@ class LLM(Protocol):
             JudgeError: There is no reply, for good.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """How a model would begin its answer.
+
+    Attributes:
+        logprobs: The natural logarithm of the probability of each of the likeliest first
+            tokens.
+        usage: What the call cost, refused and repeated attempts included.
+        model: The model that answered, as the endpoint names it.
+    """
+
+    logprobs: Mapping[str, float]
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+
+
+@runtime_checkable
+class FirstTokenLLM(LLM, Protocol):
+    """A model that also tells the probabilities of its words, as `mode="logprob"` needs it."""
+
+    async def first_token(self, messages: Sequence[Message]) -> FirstToken:
+        """Tell how the answer to the messages would begin.
+
+        Raises:
+            ContextOverflowError: The messages do not fit.
+            JudgeError: There is no reply, or none with probabilities, for good.
+        """
+        ...

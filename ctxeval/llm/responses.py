@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from ctxeval.llm.protocol import Completion
+from ctxeval.llm.protocol import Completion, FirstToken
 from ctxeval.verdicts import Usage
 
 
@@ -39,6 +39,31 @@ def read_completion(response: Any) -> Completion:
         finish_reason=finish if isinstance(finish, str) else "stop",
         model=str(_get(response, "model") or ""),
     )
+
+
+def read_first_token(response: Any) -> FirstToken:
+    """Take the probabilities of the first token that is more than white space.
+
+    Args:
+        response: As of `read_completion`.
+
+    Returns:
+        The likeliest tokens, none where the response tells no probabilities.
+    """
+    choices = _get(response, "choices")
+    choice = choices[0] if isinstance(choices, (list, tuple)) and choices else None
+    content = _get(_get(choice, "logprobs"), "content")
+    logprobs: dict[str, float] = {}
+    for place in content if isinstance(content, (list, tuple)) else ():
+        if str(_get(place, "token") or "").strip():
+            likeliest = _get(place, "top_logprobs") or ()
+            for one in [*likeliest, place]:
+                token, logprob = _get(one, "token"), _get(one, "logprob")
+                if isinstance(token, str) and isinstance(logprob, (int, float)):
+                    logprobs.setdefault(token, float(logprob))
+            break
+    model = str(_get(response, "model") or "")
+    return FirstToken(logprobs, _usage(_get(response, "usage")), model)
 
 
 def _get(holder: Any, name: str) -> Any:

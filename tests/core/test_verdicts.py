@@ -149,6 +149,7 @@ def test_what_to_dict_writes() -> None:
                 "similarity": None,
                 "grade": 0,
                 "votes": (),
+                "probability": None,
             }
         ],
         "units": [],

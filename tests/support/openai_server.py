@@ -15,12 +15,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import log
 from typing import Any
 
 from ctxeval.testing import ScriptedLLM
 
 FORMATS = ("json_schema strict", "json_schema", "json_object", "text")
-PARAMETERS = ("temperature", "max_tokens", "max_completion_tokens", "seed", "top_p")
+PARAMETERS = ("temperature", "max_tokens", "max_completion_tokens", "seed", "top_p", "logprobs")
 EVERYTHING = (*FORMATS, *PARAMETERS)
 
 _MARK = re.compile(r"(</?data )[0-9a-f]+>")
@@ -185,6 +186,7 @@ class OpenAIServer:
         accepts: Which response formats and parameters it takes; others get a 400.
         terse: Does the 400 not say what it is about?
         context: How many characters of messages fit.
+        top_logprobs: How many of the likeliest tokens it tells; 0: it leaves them out.
         replies: What to answer first, in this order, whatever is asked.
         seed: Decides which answers are faulty.
 
@@ -213,6 +215,7 @@ class OpenAIServer:
         accepts: Collection[str] = EVERYTHING,
         terse: bool = False,
         context: int | None = None,
+        top_logprobs: int = 20,
         replies: Iterable[Reply] = (),
         seed: int = 0,
     ) -> None:
@@ -224,6 +227,7 @@ class OpenAIServer:
         self.accepts = accepts
         self.terse = terse
         self.context = context
+        self.top_logprobs = top_logprobs
         self.replies = iter(replies)
         self.seed = seed
         self.bodies: list[dict[str, Any]] = []
@@ -303,11 +307,27 @@ class OpenAIServer:
                 param="messages",
                 code="context_length_exceeded",
             )
+        if "logprobs" in body:
+            return self._first_token(body)
         truth = self.llm.answer(body["messages"])
         if kind := self._fault(json.dumps(body["messages"])):
             self.faulty[kind] += 1
             return FAULTS[kind](truth)
         return Reply(body=completion(truth))
+
+    def _first_token(self, body: Mapping[str, Any]) -> Reply:
+        if kind := self._fault(json.dumps(body["messages"])):
+            self.faulty[kind] += 1
+            return FAULTS[kind]("yes")
+        told = sorted(self.llm.probabilities(body["messages"]).items(), key=lambda one: -one[1])
+        likeliest = [
+            {"token": word, "logprob": log(p) if p else -9999.0, "bytes": list(word.encode())}
+            for word, p in [*told, ("Maybe", 0.0)][: self.top_logprobs]
+        ]
+        answer = completion(told[0][0])
+        place = {**likeliest[0], "top_logprobs": likeliest} if likeliest else None
+        answer["choices"][0]["logprobs"] = place and {"content": [place]}
+        return Reply(body=answer)
 
     def _refusal(self, body: Mapping[str, Any]) -> Reply | None:
         """Refuse what is not accepted, in OpenAI's words."""
@@ -319,6 +339,12 @@ class OpenAIServer:
                 f"Invalid parameter: 'response_format' of type '{kind}' is not supported with "
                 "this model.",
                 param="response_format",
+            )
+        if 0 < self.top_logprobs < body.get("top_logprobs", 0):
+            return refused(
+                400,
+                f"Invalid 'top_logprobs': must be at most {self.top_logprobs}.",
+                param="top_logprobs",
             )
         for name in PARAMETERS:
             if name in body and name not in self.accepts:

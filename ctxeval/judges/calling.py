@@ -1,0 +1,117 @@
+"""Call a model: as many calls at a time as it takes, each counted, each failure a JudgeError."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, TypeVar
+
+from ctxeval.errors import CtxEvalError, JudgeError, describe, short
+from ctxeval.llm.loop import PerLoop, PerObject
+from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM, Message, Schema
+from ctxeval.verdicts import Usage
+
+T = TypeVar("T")
+A = TypeVar("A", Completion, FirstToken)
+
+
+class Caller:
+    """Calls a model and counts what that costs.
+
+    Args:
+        llm: The model.
+
+    Attributes:
+        llm: The model.
+        usage: What its calls have cost so far.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        """See the class."""
+        self.llm = llm
+        self.usage = Usage()
+
+    async def complete(
+        self, messages: Sequence[Message], schema: Schema, max_tokens: int
+    ) -> Completion:
+        """Have the model answer; see `LLM.complete`.
+
+        Raises:
+            JudgeError: There is no reply, for good.
+        """
+        completion = await self._call(
+            lambda: self.llm.complete(messages, schema, max_tokens=max_tokens)
+        )
+        if not isinstance(completion, Completion) or not isinstance(completion.text, str):
+            raise self._no(completion, "complete", "a ctxeval.Completion with a text")
+        return self._counted(completion, "complete")
+
+    async def first_token(self, messages: Sequence[Message]) -> FirstToken:
+        """Have the model begin to answer; see `FirstTokenLLM.first_token`.
+
+        Raises:
+            JudgeError: There is no reply, for good.
+        """
+        llm = self.llm
+        assert isinstance(llm, FirstTokenLLM)  # the judge has seen to it
+        first = await self._call(lambda: llm.first_token(messages))
+        if not isinstance(first, FirstToken):
+            raise self._no(first, "first_token", "a ctxeval.FirstToken")
+        return self._counted(first, "first_token")
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with slots(self.llm):
+                return await call()
+        except JudgeError as error:
+            self.usage += Usage(requests=error.attempts, unreported=error.attempts)
+            raise
+        except CtxEvalError:
+            raise
+        except Exception as error:  # a model of the user's own may raise anything
+            self.usage += Usage(requests=1, unreported=1)
+            raise JudgeError(f"{type(self.llm).__name__} failed: {describe(error)}") from error
+
+    def _counted(self, answer: A, method: str) -> A:
+        if not isinstance(answer.usage, Usage):
+            raise self._no(answer, method, "its usage as a ctxeval.Usage")
+        self.usage += answer.usage
+        return answer
+
+    def _no(self, answer: object, method: str, wanted: str) -> JudgeError:
+        return JudgeError(
+            f"{type(self.llm).__name__}: {method}() gave {short(answer)}: it must give {wanted}"
+        )
+
+
+async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await all, and only then raise the first error: what was answered is not lost."""
+    results = await asyncio.gather(*coroutines, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results  # type: ignore[return-value]  # no exception is among them
+
+
+CONCURRENCY: ContextVar[int | None] = ContextVar("ctxeval_concurrency", default=None)
+"""How many calls are under way at most, where somebody says so for a whole evaluation."""
+
+
+def _no_slots(llm: LLM) -> dict[int, PerLoop[asyncio.Semaphore]]:
+    return {}
+
+
+_slots: PerObject[dict[int, PerLoop[asyncio.Semaphore]]] = PerObject(_no_slots)
+
+
+def slots(llm: LLM) -> asyncio.Semaphore:
+    """Give the semaphore that limits the calls of a model. To be called on the loop."""
+    limit = CONCURRENCY.get()
+    if limit is None:
+        limit = getattr(llm, "concurrency", 16)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise JudgeError(f"concurrency: {short(limit)} of {short(llm)} is no integer >= 1")
+    by_limit = _slots.of(llm)
+    return by_limit.setdefault(limit, PerLoop(partial(asyncio.Semaphore, limit))).get()

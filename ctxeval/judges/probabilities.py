@@ -1,0 +1,131 @@
+"""One round of short questions: a cell each, which holds a probability rather than a verdict.
+
+A cell is a chunk for a purpose, or a claim with the chunks that it was shown with. What a
+threshold makes of it is not kept, so that another threshold costs no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ctxeval.errors import ContextOverflowError
+from ctxeval.judges.asking import Asker, Question
+from ctxeval.judges.calling import all_of
+from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights
+from ctxeval.judges.rounds import Item
+from ctxeval.judges.shards import groups
+from ctxeval.judges.yes_no import ask_chunk, ask_claim, yes_probability
+
+Cell = str | tuple[int, tuple[str, ...]]
+"""A chunk by its hash, or a claim by its number with the chunks that it is shown with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilityRound:
+    """One sample asked once, a short question for each chunk and each claim.
+
+    Attributes:
+        question: What is asked.
+        asker: Who asks.
+        cache: Where findings are kept.
+        chunk_keys: The keys of the chunks' cells; None: the chunks are not judged.
+        claim_keys: The keys of the claims' cells.
+        threshold: The least probability that is a yes.
+    """
+
+    question: Question
+    asker: Asker
+    cache: CellCache
+    chunk_keys: CellKeys | None
+    claim_keys: CellKeys
+    threshold: float
+
+    async def findings(self) -> dict[Item, Finding]:
+        """Get a finding for each chunk and for each claim: of a claim its likeliest.
+
+        An unread one has the value None, and is not kept.
+
+        Raises:
+            JudgeError: The endpoint gives no reply, for good.
+        """
+        texts = self.question.texts
+        keys: dict[Cell, str] = {}
+        if self.chunk_keys is not None:
+            keys.update({name: self.chunk_keys.of(text) for name, text in texts.items()})
+        together = groups(texts, texts)
+        for number, claim in enumerate(self.question.claims):
+            for group in together:
+                keys[number, group] = self.claim_keys.of("\n".join((claim, *group)))
+        found: dict[Item, Finding] = {}
+        for cell, kept in (await self._cells(keys)).items():
+            item = cell if isinstance(cell, str) else cell[0]
+            finding = self._decided(kept)
+            found[item] = finding if item not in found else max(found[item], finding, key=_rank)
+        return found
+
+    def _decided(self, finding: Finding) -> Finding:
+        probability = finding["probability"]
+        value = None if probability is None else probability >= self.threshold
+        # Which of the chunks a claim needs is not told.
+        return {**finding, "value": value, "chunks": []}
+
+    async def _cells(self, keys: Mapping[Cell, str]) -> dict[Cell, Finding]:
+        """Take what is kept, wait for what is under way, ask for the rest."""
+        found: dict[Cell, Finding] = {}
+        while missing := {cell: key for cell, key in keys.items() if cell not in found}:
+            kept = self.cache.get_many(list(missing.values()))
+            found.update({cell: kept[key][-1] for cell, key in missing.items() if kept.get(key)})
+            flights = Flights.of(self.cache)
+            open_cells = {cell: key for cell, key in missing.items() if cell not in found}
+            theirs = {c: future for c, key in open_cells.items() if (future := flights.get(key))}
+            mine = {cell: key for cell, key in open_cells.items() if cell not in theirs}
+            if mine:
+                with flights.take(mine) as arrived:
+                    asked = await all_of(self._ask(cell, key) for cell, key in mine.items())
+                    arrived.update(zip(mine, asked, strict=True))
+                found.update(arrived)
+            for cell, future in theirs.items():
+                if (finding := await flights.land(future)) is not None:  # None: interrupted
+                    found[cell] = finding
+        return found
+
+    async def _ask(self, cell: Cell, key: str) -> Finding:
+        question, prompts = self.question, self.asker.prompts
+        if isinstance(cell, str):
+            shown: tuple[str, ...] = ()
+            messages = ask_chunk(
+                prompts, question.purpose, question.question, question.target, question.texts[cell]
+            )
+        else:
+            number, shown = cell
+            chunks = [question.texts[name] for name in shown]
+            messages = ask_claim(prompts, question.claims[number], chunks)
+        probability = None
+        try:
+            first = await self.asker.first_token(messages)
+        except ContextOverflowError as error:
+            reason = f"it does not fit the model's context: {error}"
+        else:
+            probability, missing = yes_probability(first.logprobs)
+            likeliest = ", ".join(repr(token) for token in list(first.logprobs)[:3])
+            reason = f"neither yes nor no is among the likeliest words: {likeliest}"
+            if probability is not None:
+                beside = f", {missing:.0%} on other words" if missing >= 0.01 else ""
+                reason = f"yes with a probability of {probability:.3f}{beside}"
+        finding = {
+            "value": None if probability is None else probability >= 0.5,
+            "reason": reason,
+            "chunks": sorted(shown),
+            "exact": True,
+            "probability": probability,
+        }
+        if probability is not None:
+            self.cache.put_many([(key, finding)])
+        return finding
+
+
+def _rank(finding: Finding) -> tuple[bool, bool, float]:
+    """A yes goes before what is unread, and that before a no; then the likelier first."""
+    probability = finding["probability"]
+    return bool(finding["value"]), finding["value"] is None, probability or 0.0
