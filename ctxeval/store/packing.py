@@ -139,14 +139,13 @@ class _Results:
         value, verdicts, usage = result.value, result.verdicts, result.usage
         shared = verdicts is not None and usage is verdicts.usage
         self.common.append((result.metric, result.status, result.reason, result.signature))
-        self.packed.append(
-            (
-                value,
-                1 if result.bounds == (value, value) else result.bounds,
-                None if verdicts is None else self._verdicts.place(verdicts),
-                1 if shared else usage and astuple(usage),
-            )
+        packed = (
+            value,
+            1 if result.bounds == (value, value) else result.bounds,
+            None if verdicts is None else self._verdicts.place(verdicts),
+            1 if shared else usage and astuple(usage),
         )
+        self.packed.append(packed if result.expected is None else (*packed, result.expected))
 
 
 def _unpack_scores(packed: list[Any], made: list[MetricResult]) -> dict[str, MetricResult]:
@@ -159,14 +158,16 @@ def _unpack_scores(packed: list[Any], made: list[MetricResult]) -> dict[str, Met
 
 def _unpack_result(common: list[Any], packed: list[Any], read: list[Verdicts]) -> MetricResult:
     metric, status, reason, signature = common
-    value, bounds, place, usage = packed
+    value, bounds, place, usage, *expected = packed
     verdicts = None if place is None else read[place]
     if verdicts is not None and usage == 1:
         usage = verdicts.usage
     elif usage is not None:
         usage = Usage(*usage)
     bounds = (value, value) if bounds == 1 else bounds and tuple(bounds)
-    return MetricResult(value, status, reason, verdicts, bounds, metric, signature, usage)
+    return MetricResult(
+        value, status, reason, verdicts, bounds, metric, signature, usage, *expected
+    )
 
 
 def _pack_stage(

@@ -67,7 +67,7 @@ class VerdictPacker:
         ]
 
     def _pack_all(self, all_of: Sequence[Verdict]) -> list[Any]:
-        return [
+        packed = [
             "".join([_MARKS[one.value] for one in all_of]),
             self._texts(tuple([one.text for one in all_of])),
             self._reasons([one.reason for one in all_of]),
@@ -78,6 +78,9 @@ class VerdictPacker:
             if any(v.votes for v in all_of)
             else 0,
         ]
+        if any(one.probability is not None for one in all_of):  # few judges tell any
+            packed.append([one.probability for one in all_of])
+        return packed
 
     def _reasons(self, reasons: list[str]) -> list[str | int] | int:
         """A model's own words hardly come again, so only what is said twice is put aside."""
@@ -121,7 +124,8 @@ class VerdictUnpacker:
         )
 
     def _unpack_all(self, packed: list[Any]) -> list[Verdict]:
-        marks, texts, reasons, matched, similarities, grades, votes = packed
+        marks, texts, reasons, matched, similarities, grades, votes, *more = packed
+        probabilities = more[0] if more else ()
         return [
             Verdict(
                 value=_VALUES[mark],
@@ -131,6 +135,7 @@ class VerdictUnpacker:
                 similarity=similarities[n] if similarities else None,
                 grade=grades[n] if grades else 0,
                 votes=tuple(_VALUES[vote] for vote in votes[n]) if votes else (),
+                probability=probabilities[n] if probabilities else None,
             )
             for n, (mark, text) in enumerate(zip(marks, self._texts(texts), strict=True))
         ]

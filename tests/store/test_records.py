@@ -64,6 +64,7 @@ VERDICT_LISTS = st.lists(
         st.none() | st.floats(0, 1),
         st.integers(0, 3),
         st.lists(st.sampled_from([True, False, None]), max_size=3).map(tuple),
+        st.none() | st.floats(0, 1),
     ),
     max_size=3,
 )
@@ -83,6 +84,7 @@ RESULTS = st.builds(
     st.sampled_from(["m", "context_recall"]),
     FEW_TEXTS,
     st.none() | USAGES,
+    st.none() | UNIT,
 )
 SCORES = st.dictionaries(st.sampled_from(["m", "context_recall"]), RESULTS, max_size=2)
 STAGES = st.builds(
@@ -130,7 +132,7 @@ def test_plain_data_and_back(one: QueryRecord) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [(QueryRecord, 13), (Retrieval, 13), (Chunk, 7), (MetricResult, 8), (Verdict, 7), (Usage, 6)],
+    [(QueryRecord, 13), (Retrieval, 13), (Chunk, 7), (MetricResult, 9), (Verdict, 8), (Usage, 6)],
 )
 def test_no_field_is_new(kind: type, count: int) -> None:
     """A new field must be packed, and be among the strategies above."""
