@@ -68,10 +68,12 @@ class Advice:
         """Note whether an input or output held what `question_key` or `answer_key` names.
 
         Args:
-            option: Which of the two.
+            option: Which of the two, or another option of an adapter's, which names runs.
             found: Was it there?
             there: The keys that were.
         """
+        if option not in self._sought:
+            self._sought[option] = _Sought(option, None, "queries' runs")
         self._sought[option].see(found, there)
 
     def see(self, record: QueryRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import inspect
 import itertools
 import logging
 import os
@@ -169,9 +170,13 @@ class Recorder:
         """Give the recorder that an adapter was given, or make one of its options.
 
         Raises:
-            InvalidArgumentError: It is no recorder, or there are both.
+            InvalidArgumentError: It is no recorder, or there are both, or an option is unknown.
         """
         if recorder is None:
+            known = list(inspect.signature(cls).parameters)
+            for name in options:
+                if name not in known:
+                    raise InvalidArgumentError(f"{name}: no such option: {near(name, known)}")
             return cls(**options)
         if not isinstance(recorder, Recorder):
             raise InvalidArgumentError(
@@ -335,7 +340,8 @@ class Recorder:
         """Note, for an adapter, whether what a user's key names was there; on the worker's thread.
 
         Args:
-            option: "question_key", which is sought in inputs, or "answer_key", in outputs.
+            option: "question_key", which is sought in inputs, or "answer_key", in outputs; or
+                another option of the adapter's, with what it names, which is sought among runs.
             found: Was it there?
             there: The keys that were.
         """

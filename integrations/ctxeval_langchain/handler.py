@@ -77,13 +77,21 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
         """See the class."""
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
             raise InvalidArgumentError(f"max_open: {max_open!r} is no number of queries: give 1000")
-        if not open_seconds > 0:
+        timed = isinstance(open_seconds, (int, float)) and not isinstance(open_seconds, bool)
+        if not timed or not open_seconds > 0:
             raise InvalidArgumentError(f"open_seconds: {open_seconds!r} is no time: give 900")
+        if query_run_name is not None and (
+            not isinstance(query_run_name, str) or not query_run_name
+        ):
+            raise InvalidArgumentError(f"query_run_name: {query_run_name!r} is no name of a run")
+        if not isinstance(inline, bool):
+            raise InvalidArgumentError(f"inline: {inline!r} is no bool")
         self.recorder = Recorder.of(recorder, options)
         self.errors: Counter[str] = Counter()
         self.run_inline = inline
         self._capture_prompts = self.recorder.capture_prompts
         self._reader = Reader(self.recorder)
+        self._query_run_name = query_run_name
         own_key = self.recorder.question_key is not None
         self._open = OpenQueries(max_open, open_seconds, query_run_name, own_key)
         self._interrupted = Interrupted.of(self.recorder)
@@ -272,13 +280,18 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             if query.interrupted or self._reader.answer(query) is None:
                 self._interrupted.remember(query, str(thread))
         if query.retrievals:
-            make = partial(self._reader.records, query)
-            self.recorder.submit(query.order, query.root_id, make)
+            self.recorder.submit(query.order, query.root_id, partial(self._records, query))
         elif not query.interrupted and not query.holds_queries:
             self.recorder.count_without_retrieval()
 
     def _give_up(self, queries: Sequence[Query]) -> None:
         for query in queries:
             if query.retrievals:
-                make = partial(self._reader.records, query, abandoned=True)
+                make = partial(self._records, query, abandoned=True)
                 self.recorder.submit(query.order, query.root_id, make)
+
+    def _records(self, query: Query, *, abandoned: bool = False) -> list[QueryRecord]:
+        if (name := self._query_run_name) is not None:
+            names = self._open.names()
+            self.recorder.seek(f"query_run_name={name!r}", name in names, names)
+        return self._reader.records(query, abandoned=abandoned)

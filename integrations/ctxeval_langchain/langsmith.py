@@ -73,7 +73,9 @@ def as_langsmith_evaluator(
         0.5
     """
     if not isinstance(metric, Metric):
-        raise InvalidArgumentError(f"metric: a {type(metric).__name__} is no metric: give one")
+        raise InvalidArgumentError(
+            f"metric: {metric!r} is no metric: give an object, ctxeval.ReciprocalRank(), say"
+        )
 
     def evaluate_outputs(
         *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **kwargs: Any

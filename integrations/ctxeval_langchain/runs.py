@@ -24,6 +24,9 @@ OWN_KEYS = (
 )
 """What the metadata of a run may say that makes it a query of its own."""
 
+MAX_NAMES = 12
+"""How many names of runs are told where the one that is sought is not among them."""
+
 MAX_LATE = 10_000
 """How many runs are remembered that were still open when their query was over."""
 
@@ -46,12 +49,24 @@ class OpenQueries:
         self._open_seconds = open_seconds
         self._unit_name = unit_name
         self._own_key = own_key
+        self._names: dict[str, None] = {}
         self._query_of: dict[int | None, Query] = {}
         self._roots: OrderedDict[int, Query] = OrderedDict()
         self._next_expiry = 0.0
         self._told_reuse = False
         self._late: OrderedDict[int, None] = OrderedDict()
         self._lock = threading.Lock()
+
+    def names(self) -> list[str]:
+        """Give the names of runs, as long as none was the one that is sought."""
+        with self._lock:
+            return list(self._names)
+
+    def _note_name(self, name: str | None) -> None:
+        if name is not None and name == self._unit_name:
+            self._names = {name: None}
+        elif name is not None and len(self._names) < MAX_NAMES:
+            self._names.setdefault(name)
 
     def __len__(self) -> int:
         """Count the runs that are known."""
@@ -94,6 +109,8 @@ class OpenQueries:
             if parent in self._late:  # its query is over already
                 self._note_late((new,))
                 return given_up
+            if self._unit_name is not None and self._unit_name not in self._names:
+                self._note_name(name)
             parent, query = self._owner(parent, metadata, name, retrieves)
             if query is None or parent is None:
                 one_of_many = query is not None

@@ -12,6 +12,8 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 from small_chains import WAYS, Echo, Fixed, by_invoke, rag
 
+from ctxeval import InvalidArgumentError
+from ctxeval_langchain import CtxEvalCallbackHandler
 from ctxeval_langchain.notices import tell_once
 
 
@@ -179,3 +181,40 @@ def test_what_a_handler_shows_of_itself(handler):
     RunnableLambda(str).invoke("q", {"callbacks": [handler]})
     assert handler.flush(10)
     assert repr(handler) == ("<CtxEvalCallbackHandler of <Recorder records=1 without_retrieval=1>>")
+
+
+def test_a_query_run_name_that_no_run_has_is_told_once(make_handler, caplog):
+    handler = make_handler(query_run_name="aks")
+    ask = rag().with_config(run_name="ask")
+    for _ in range(2):
+        RunnableLambda(lambda given: ask.invoke("q")).invoke("all", {"callbacks": [handler]})
+    (line,) = handler.recorder.advice
+    assert line.startswith("query_run_name='aks' found nothing in any of 2 queries' runs: ")
+    assert "'ask'" in line
+    assert caplog.text.count("query_run_name='aks' found nothing") == 1
+
+
+def test_a_query_run_name_that_some_run_has_is_right(make_handler):
+    handler = make_handler(query_run_name="ask")
+    ask = rag().with_config(run_name="ask")
+    RunnableLambda(lambda given: ask.invoke("q")).invoke("all", {"callbacks": [handler]})
+    Echo().invoke("r", {"callbacks": [handler]})
+    assert [one.question for one in handler.records] == ["q", "r"]
+    assert handler.recorder.advice == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"query_run_name": 5}, "query_run_name: 5 is no name"),
+        ({"query_run_name": ""}, "query_run_name: '' is no name"),
+        ({"inline": "no"}, "inline: 'no' is no bool"),
+        ({"open_seconds": "5"}, "open_seconds: '5' is no time"),
+        ({"open_seconds": float("nan")}, "open_seconds: nan is no time"),
+        ({"max_open": 0}, "max_open: 0 is no number"),
+        ({"reference": []}, "reference: no such option: did you mean 'references'"),
+    ],
+)
+def test_an_argument_that_cannot_be_meant(options, told):
+    with pytest.raises(InvalidArgumentError, match=f"^{told}"):
+        CtxEvalCallbackHandler(**options)
