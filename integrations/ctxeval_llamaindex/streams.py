@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Done = Callable[[str, BaseException | None], None]
@@ -38,40 +39,40 @@ def _is_awaited(response: Any, name: str, stream: Any) -> bool:
     return hasattr(response, "async_response_gen") or not hasattr(stream, "__iter__")
 
 
-def _tokens(stream: Iterator[Any], done: Done) -> Generator[Any, None, None]:
+@contextmanager
+def _reading(done: Done) -> Iterator[list[str]]:
+    """Give a list for what is read, and tell of it once the reading is over."""
     read: list[str] = []
-    cause: BaseException | None = None
     try:
-        for token in stream:
-            read.append(_text(token))
-            yield token
+        yield read
     except BaseException as error:
-        cause = error
+        done("".join(read), error)
         raise
-    finally:
-        done("".join(read), cause)
-        close = getattr(stream, "close", None)
-        if isinstance(cause, GeneratorExit) and close is not None:
+    done("".join(read), None)
+
+
+def _tokens(stream: Iterator[Any], done: Done) -> Generator[Any, None, None]:
+    try:
+        with _reading(done) as read:
+            for token in stream:
+                read.append(_text(token))
+                yield token
+    except GeneratorExit:
+        if (close := getattr(stream, "close", None)) is not None:
             close()
-        del cause  # its traceback holds this frame
+        raise
 
 
 async def _tokens_later(stream: AsyncIterator[Any], done: Done) -> AsyncGenerator[Any, None]:
-    read: list[str] = []
-    cause: BaseException | None = None
     try:
-        async for token in stream:
-            read.append(_text(token))
-            yield token
-    except BaseException as error:
-        cause = error
-        raise
-    finally:
-        done("".join(read), cause)
-        close = getattr(stream, "aclose", None)
-        if isinstance(cause, GeneratorExit) and close is not None:
+        with _reading(done) as read:
+            async for token in stream:
+                read.append(_text(token))
+                yield token
+    except GeneratorExit:
+        if (close := getattr(stream, "aclose", None)) is not None:
             await close()
-        del cause  # its traceback holds this frame
+        raise
 
 
 def _text(token: Any) -> str:
