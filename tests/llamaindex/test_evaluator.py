@@ -199,6 +199,17 @@ async def test_no_score_is_an_invalid_result(evaluator, given, status, reason):
         assert result.query == given.get("query")
 
 
+@pytest.mark.parametrize(
+    "reply", ["fb [RESULT] 8", "[RESULT] 4", "", "1.2.3", '{"verdicts": 8}', '{"verdicts": [7]}']
+)
+async def test_what_a_judge_says_off_the_menu_is_no_score(reply):
+    evaluator = ContextEvaluator("context_relevance", llm=Judge(replies=[reply] * 9))
+    result = await evaluator.aevaluate("Q?", contexts=["x"])
+    assert (result.score, result.invalid_result, result.passing) == (None, True, False)
+    assert result.metric_result.status == "failed"
+    assert result.invalid_reason
+
+
 def test_a_function_of_the_node_that_raises():
     evaluator = ContextEvaluator("mrr", id_from=lambda node: node.metadata["file"])
     result = evaluator.evaluate_response("Q?", Response("A.", hits("a")), reference_ids=["a"])

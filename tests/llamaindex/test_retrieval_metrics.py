@@ -13,6 +13,7 @@ from llama_index.core.evaluation.retrieval import metrics as framework
 from llama_index.core.schema import Document, ImageNode
 from llamaindex_parts import Fixed, Judge, index, node
 
+import ctxeval_llamaindex
 from ctxeval import (
     NDCG,
     ContextRelevance,
@@ -34,6 +35,13 @@ def registry(monkeypatch):
     for module in (framework, retrieval_metric):
         monkeypatch.setattr(module, "METRIC_REGISTRY", own)
     return own
+
+
+def test_a_star_import_gives_the_functions():
+    names: dict = {}
+    exec("from ctxeval_llamaindex import *", names)
+    assert names["retrieval_metrics"] is retrieval_metrics
+    assert all(callable(names[name]) for name in ctxeval_llamaindex.__all__)
 
 
 def test_each_configuration_stands_under_its_own_name():
