@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
     from ctxeval.llm.loop import in_thread
-    from ctxeval.llm.protocol import LLM, Completion
+    from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM
     from ctxeval.naming import Metrics, MetricSet, metric_by_name, resolve_metrics
     from ctxeval.record.reading import read_samples
     from ctxeval.scoring import ascore, score
@@ -92,6 +92,8 @@ _LAZY = {
     "llm_factory": "ctxeval.llm.factory",
     "LLM": "ctxeval.llm.protocol",
     "Completion": "ctxeval.llm.protocol",
+    "FirstToken": "ctxeval.llm.protocol",
+    "FirstTokenLLM": "ctxeval.llm.protocol",
     "Store": "ctxeval.store.store",
     "in_thread": "ctxeval.llm.loop",
     "read_samples": "ctxeval.record.reading",
@@ -120,6 +122,8 @@ __all__ = [
     "EmbeddingSimilarity",
     "Evaluation",
     "ExportError",
+    "FirstToken",
+    "FirstTokenLLM",
     "GateFailure",
     "HitRate",
     "IDBasedContextPrecision",
