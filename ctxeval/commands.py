@@ -105,8 +105,6 @@ def score(
     Example: ctxeval score samples.jsonl -m ndcg@10 -m id_based_context_recall -o run.jsonl
     """
     with _errors():
-        from ctxeval.report.terminal import show_evaluation
-
         bad: list[InvalidSampleError] = []
         llm = None if model is None else ctxeval.llm_factory(model, base_url=base_url)
         kept = _store(store)
@@ -133,7 +131,7 @@ def score(
         if as_json:
             _print_json({"samples": len(evaluation), "bad": len(bad), **_summary(evaluation)})
             return
-        show_evaluation(evaluation, _console())
+        _show_summary(evaluation)
         if bad:
             print(f"{len(bad)} bad rows were left out")
         if output is not None:
@@ -142,9 +140,18 @@ def score(
 
 
 def _summary(evaluation: ctxeval.Evaluation) -> dict[str, Any]:
-    from ctxeval.report.terminal import summary_data
+    return {"metrics": [one.to_dict() for one in evaluation.summary()]}
 
-    return {"metrics": summary_data(evaluation)}
+
+def _show_summary(evaluation: ctxeval.Evaluation) -> None:
+    from ctxeval.evaluation.reporting import reasons_of, scores_of
+    from ctxeval.report.terminal import show_cost, show_missing, show_scores
+
+    scores, console = scores_of(evaluation), _console()
+    console.print(f"{len(evaluation):,} samples", style="bold")
+    show_scores(scores, console)
+    show_missing(scores, reasons_of(evaluation, scores) if evaluation.readable else (), console)
+    show_cost(evaluation.usage, console)
 
 
 def _store(url: str | None) -> Any:
@@ -156,19 +163,27 @@ def _store(url: str | None) -> Any:
 
 
 @app.command()
-def show(run: Run, as_json: AsJson = False) -> None:
-    """Show a run: means, intervals, coverage, reasons.
+def show(
+    run: Run,
+    baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a run: what `ctxeval report` writes, in the terminal.
 
-    Example: ctxeval show run.jsonl
+    Example: ctxeval show run.jsonl --baseline main.jsonl
     """
     with _errors():
-        from ctxeval.report.terminal import show_evaluation
-
         evaluation = ctxeval.Evaluation.load(run, keep=False)
+        before = None if baseline is None else ctxeval.Evaluation.load(baseline, keep=False)
         if as_json:
-            _print_json({"samples": len(evaluation), **_summary(evaluation)})
-        else:
-            show_evaluation(evaluation, _console())
+            changes = () if before is None else ctxeval.compare(before, evaluation).changes
+            more = {"changes": [one.to_dict() for one in changes]} if before is not None else {}
+            _print_json({"samples": len(evaluation), **_summary(evaluation), **more})
+            return
+        from ctxeval.evaluation.reporting import report_of
+        from ctxeval.report.terminal import show_report
+
+        show_report(report_of(evaluation, before), _console())
 
 
 @app.command()
@@ -198,13 +213,14 @@ def worst(
     Example: ctxeval worst run.jsonl ndcg@10 -n 10
     """
     with _errors():
-        from ctxeval.report.terminal import show_worst
+        from ctxeval.evaluation.reporting import view_of_row
+        from ctxeval.report.text import show_queries
 
         rows = ctxeval.Evaluation.load(run, keep=False).worst(metric, n)
         if as_json:
             _print_json([row.to_dict() for row in rows])
         else:
-            show_worst(rows, metric, _console())
+            show_queries([view_of_row(row) for row in rows], _console(), queries=n)
 
 
 @app.command()
@@ -218,16 +234,15 @@ def compare(
     Example: ctxeval compare yesterday.jsonl today.jsonl
     """
     with _errors():
-        from ctxeval.report.terminal import comparison_data, show_comparison
+        from ctxeval.evaluation.reporting import changes_of
+        from ctxeval.report.terminal import show_changes
 
-        found = ctxeval.compare(
-            ctxeval.Evaluation.load(baseline, keep=False),
-            ctxeval.Evaluation.load(candidate, keep=False),
-        )
+        before = ctxeval.Evaluation.load(baseline, keep=False)
+        now = ctxeval.Evaluation.load(candidate, keep=False)
         if as_json:
-            _print_json(comparison_data(found))
+            _print_json([one.to_dict() for one in ctxeval.compare(before, now).changes])
         else:
-            show_comparison(found, _console())
+            show_changes(changes_of(now, before), _console())
 
 
 @app.command()

@@ -9,7 +9,8 @@ from rich.markup import escape
 
 from ctxeval.demo.run import METRICS, Demo
 from ctxeval.record.query import QueryRecord
-from ctxeval.report.terminal import clean, ends, table
+from ctxeval.report.terminal import table
+from ctxeval.report.wording import line, span
 
 NEXT = """\
 Capture your own application, with a list of questions and the ids that should be
@@ -48,7 +49,7 @@ def show(demo: Demo, console: Console) -> None:
         found.add_row(
             metric,
             f"{whole.mean:.3f}",
-            ends(whole),
+            span(whole.low, whole.high, whole.method),
             f"{whole.n}/{n}",
             *(f"{mean:.3f}" for mean in styles),
         )
@@ -80,8 +81,8 @@ def _show_query(record: QueryRecord, console: Console) -> None:
         console.print(f"    found late:        {escape(ranks)}")
     console.print("    retrieved instead:")
     for chunk in chunks[:3]:
-        line = f"      {chunk.rank + 1:2}. {chunk.id:20} {clean(chunk.text)}"
-        console.print(line, markup=False, no_wrap=True, overflow="ellipsis", highlight=False)
+        shown = f"      {chunk.rank + 1:2}. {chunk.id:20} {line(chunk.text, 200)}"
+        console.print(shown, markup=False, no_wrap=True, overflow="ellipsis", highlight=False)
 
 
 def to_data(demo: Demo) -> dict[str, Any]:

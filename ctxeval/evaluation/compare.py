@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxeval.errors import InvalidArgumentError
 from ctxeval.evaluation.evaluation import Evaluation, scored_pairs
@@ -47,6 +47,12 @@ class Change(NamedTuple):
         if self.difference is None or self.p_adjusted is None or self.p_adjusted >= 0.05:
             return "no significant change"
         return "better" if self.difference.interval.mean > 0 else "worse"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        found = self.difference
+        difference = found and {**found._asdict(), "interval": found.interval._asdict()}
+        return {**self._asdict(), "verdict": self.verdict, "difference": difference}
 
 
 @dataclass(frozen=True, slots=True)

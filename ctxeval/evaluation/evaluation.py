@@ -49,6 +49,11 @@ class Summary(NamedTuple):
         possible = self.scored + self.failed + self.skipped
         return self.scored / possible if possible else 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        interval = None if self.interval is None else self.interval._asdict()
+        return {**self._asdict(), "interval": interval, "coverage": self.coverage}
+
 
 @dataclass(slots=True)
 class _Column:

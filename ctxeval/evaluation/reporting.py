@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.compare import compare
 from ctxeval.report.collecting import Collector
-from ctxeval.report.content import Change, Report, Score, Shown, histogram
+from ctxeval.report.content import Change, Reason, Report, Score, Shown, histogram
 from ctxeval.report.document import render_report
 from ctxeval.report.view import QueryView
 from ctxeval.report.viewing import view_of_sample
@@ -42,19 +42,19 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
     collector = Collector()
     opened: dict[int, QueryView] = {}
     for place, row in enumerate(evaluation.rows):
-        view = _view(row)
+        view = view_of_row(row)
         collector.add(view)
         if place in worst or place in fallen:
             opened[place] = view
     before = {} if baseline is None else _views(baseline, [evaluation.ids[n] for n in fallen])
-    scores = tuple(_scores(evaluation, baseline))
+    scores = scores_of(evaluation, baseline)
     return Report(
         evaluation.name,
         None if baseline is None else baseline.name or "the baseline",
         len(evaluation),
         0 if baseline is None else len(baseline),
         scores,
-        () if baseline is None else tuple(_changes(evaluation, baseline)),
+        () if baseline is None else changes_of(evaluation, baseline),
         collector.funnel(),
         collector.ranking(),
         tuple(Shown(opened[n], tuple(values)) for n, values in worst.items()),
@@ -69,12 +69,13 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
     )
 
 
-def _view(row: Row) -> QueryView:
+def view_of_row(row: Row) -> QueryView:
+    """Make the view of a row."""
     return view_of_sample(row.sample, row.results, row.stages, row.id)
 
 
 def _views(evaluation: Evaluation, ids: Sequence[str]) -> dict[str, QueryView]:
-    return {row.id: _view(row) for row in evaluation.of_ids(ids)} if ids else {}
+    return {row.id: view_of_row(row) for row in evaluation.of_ids(ids)} if ids else {}
 
 
 Values = list[tuple[str, float, float | None]]
@@ -118,7 +119,8 @@ def _fallen(evaluation: Evaluation, baseline: Evaluation) -> dict[int, Values]:
     return {place: found[place] for place in order[:OPENED]}
 
 
-def _scores(evaluation: Evaluation, baseline: Evaluation | None) -> list[Score]:
+def scores_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> tuple[Score, ...]:
+    """Say of each metric its mean, interval, distribution and coverage."""
     scores = []
     for one in evaluation.summary():
         interval = one.interval
@@ -143,10 +145,11 @@ def _scores(evaluation: Evaluation, baseline: Evaluation | None) -> list[Score]:
                 before,
             )
         )
-    return scores
+    return tuple(scores)
 
 
-def _changes(evaluation: Evaluation, baseline: Evaluation) -> list[Change]:
+def changes_of(evaluation: Evaluation, baseline: Evaluation) -> tuple[Change, ...]:
+    """Say what became of each metric that both have."""
     changes = []
     for one in compare(baseline, evaluation).changes:
         interval = one.difference and one.difference.interval
@@ -171,7 +174,15 @@ def _changes(evaluation: Evaluation, baseline: Evaluation) -> list[Change]:
                 one.note,
             )
         )
-    return changes
+    return tuple(changes)
+
+
+def reasons_of(evaluation: Evaluation, scores: Sequence[Score]) -> tuple[Reason, ...]:
+    """Say why values are missing; nothing where the rows are gone."""
+    collector = Collector()
+    for (metric, status, reason), queries in evaluation.failures().items():
+        collector.add_reason(metric, status, reason, queries)
+    return collector.reasons({one.metric: one.skipped for one in scores})
 
 
 def write_report(

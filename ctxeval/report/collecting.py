@@ -31,7 +31,7 @@ class Collector:
         """Take one more view."""
         for metric in view.metrics:
             if metric.value is None:
-                self._reasons[metric.name, metric.status, metric.reason] += 1
+                self.add_reason(metric.name, metric.status, metric.reason)
         seen: Counter[tuple[str, str]] = Counter()
         for place, stage in enumerate(view.stages):
             named = stage.kind, stage.name
@@ -42,6 +42,10 @@ class Collector:
         if view.stages and not view.stages[-1].error:
             self._add_ranks(view.stages[-1].chunks)
         self._add_votes(view)
+
+    def add_reason(self, metric: str, status: str, reason: str, queries: int = 1) -> None:
+        """Take a result that has no value."""
+        self._reasons[metric, status, reason] += queries
 
     def _add_ranks(self, chunks: Iterable[ChunkView]) -> None:
         for chunk in chunks:

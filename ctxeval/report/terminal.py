@@ -1,4 +1,4 @@
-"""Show what was found in a terminal, by rich.
+"""The report in a terminal, by rich: what the HTML file says, without its pictures.
 
 Chunks, questions and answers are hostile text: they are printed without markup and
 without control characters, so that no escape sequence reaches the terminal.
@@ -6,143 +6,224 @@ without control characters, so that no escape sequence reaches the terminal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from ctxeval.evaluation.compare import Comparison
-    from ctxeval.evaluation.evaluation import Evaluation
-    from ctxeval.evaluation.rows import Row
-    from ctxeval.evaluation.statistics import Interval
+from ctxeval.report import wording
+from ctxeval.report.content import Agreement, Change, Funnel, Ranking, Reason, Report, Score, Shown
+from ctxeval.report.text import show_queries
+from ctxeval.verdicts import Usage
 
-SHOWN = 200
-"""How many characters of a text are shown."""
-
-
-def clean(text: str, limit: int = SHOWN) -> str:
-    """Fold white space, take out what could steer a terminal, and cut."""
-    folded = " ".join(text.split())
-    printable = "".join(char if char.isprintable() else "�" for char in folded[: limit + 1])
-    return printable if len(printable) <= limit else f"{printable[: limit - 1]}…"
+REASONS = 10
+CHUNKS = 5
+WORST = 3
 
 
-def table(*headings: str) -> Table:
-    """Make a plain table whose columns don't wrap."""
+def table(*headings: str, left: int = 1) -> Table:
+    """Make a plain table whose columns don't wrap.
+
+    Args:
+        *headings: The columns.
+        left: How many of them hold text; the others hold numbers.
+    """
     made = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in headings:
-        made.add_column(heading, no_wrap=True)
+    for place, heading in enumerate(headings):
+        made.add_column(heading, no_wrap=True, justify="left" if place < left else "right")
     return made
 
 
-def ends(interval: Interval | None) -> str:
-    """Write an interval, or why there is none."""
-    if interval is None:
-        return "no value"
-    if interval.low is None or interval.high is None:
-        return interval.method
-    return f"{interval.low:.3f}–{interval.high:.3f}"
+def show_report(report: Report, console: Console) -> None:
+    """Print everything that a report says."""
+    than = "" if report.baseline is None else f", compared with {wording.line(report.baseline, 80)}"
+    console.print(Text(f"{_counted(report.queries)}{than}", style="bold"))
+    show_scores(report.scores, console)
+    if report.changes:
+        _title("What changed", console)
+        show_changes(report.changes, console)
+    if report.funnel is not None:
+        _title("Where relevant chunks get lost", console)
+        _show_funnel(report.funnel, console)
+    if report.ranking is not None:
+        _title("Rank by rank", console)
+        _show_ranking(report.ranking, console)
+    for title, shown in (
+        ("Queries that lost most", report.fallen),
+        ("Worst queries", report.worst),
+    ):
+        if shown:
+            _title(title, console)
+            _show_opened(shown, console)
+    _title("Missing values", console)
+    show_missing(report.scores, report.reasons, console)
+    if report.agreements:
+        _title("Agreement of the judge", console)
+        _show_agreements(report.agreements, console)
+    _title("Cost", console)
+    show_cost(report.usage, console)
 
 
-def show_evaluation(evaluation: Evaluation, console: Console) -> None:
-    """Print each metric's mean, interval and coverage, and why values are missing."""
-    console.print(f"[bold]{len(evaluation)} samples[/bold]")
-    made = table("metric", "mean", "95 % interval", "scored", "undefined", "failed", "skipped")
-    for one in evaluation.summary():
-        mean = "–" if one.interval is None else f"{one.interval.mean:.3f}"
-        counts = (one.scored, one.undefined, one.failed, one.skipped)
-        made.add_row(one.metric, mean, ends(one.interval), *map(str, counts))
-    console.print(made)
-    usage = evaluation.usage
-    if usage.requests:
-        console.print(
-            f"{usage.requests} requests, {usage.prompt_tokens} tokens sent, "
-            f"{usage.completion_tokens} received"
-            + (f", {usage.unreported} without figures" if usage.unreported else "")
-        )
-    if not evaluation.readable:
+def _title(title: str, console: Console) -> None:
+    console.print(Text(f"\n{title}", style="bold"))
+
+
+def _counted(queries: int) -> str:
+    return f"{wording.count(queries)} {'query' if queries == 1 else 'queries'}"
+
+
+def show_scores(scores: Sequence[Score], console: Console) -> None:
+    """Print each metric's mean, interval, distribution and coverage."""
+    if not scores:
+        console.print("No metric has a result.")
         return
-    reasons = sorted(evaluation.failures().items(), key=lambda entry: -entry[1])
-    for (metric, status, reason), n in reasons[:10]:
-        console.print(Text(f"{n} × {metric} {status}: {clean(reason)}"))
-    if len(reasons) > 10:
-        console.print(f"{len(reasons) - 10} more reasons")
-
-
-def show_worst(rows: list[Row], metric: str, console: Console) -> None:
-    """Print the worst samples of a metric, each with the chunk or claim that failed."""
-    for row in rows:
-        result = row.results[metric]
-        console.print()
-        title = f"{metric} {result.value:.3f}  {clean(row.sample.user_input or row.id)}"
-        console.print(Text(title, style="bold"))
-        if result.verdicts is None:
-            console.print("    nothing was retrieved")
-            continue
-        for heading, verdicts in (
-            ("not covered", result.verdicts.units),
-            ("not relevant", result.verdicts.chunks),
-        ):
-            for number, verdict in enumerate(verdicts, start=1):
-                if not verdict.value:
-                    said = f" ({clean(verdict.reason, 100)})" if verdict.reason else ""
-                    text = f"    {heading} {number}: {clean(verdict.text, 80)}{said}"
-                    console.print(Text(text), soft_wrap=True)
-
-
-def show_comparison(comparison: Comparison, console: Console) -> None:
-    """Print what became of each metric."""
-    made = table("metric", "before", "now", "change", "95 % interval", "p", "pairs", "")
-    for one in comparison.changes:
-        if one.difference is None:
-            made.add_row(one.metric, "–", "–", "–", "no pairs", "–", "0", one.note)
-            continue
+    made = table("metric", "0 to 1", "mean", "95 % interval", "scored", left=2)
+    for one in scores:
         made.add_row(
-            one.metric,
-            f"{one.baseline:.3f}",
-            f"{one.candidate:.3f}",
-            f"{one.difference.interval.mean:+.3f}",
-            ends(one.difference.interval),
-            one.p_shown,
-            str(one.pairs),
-            one.note or one.verdict,
+            wording.line(one.metric, 80),
+            wording.spark(one.counts),
+            wording.number(one.mean),
+            wording.span(one.low, one.high, one.method),
+            wording.percent(one.scored, one.scored + one.failed + one.skipped),
         )
     console.print(made)
-    for one in comparison.changes:
-        if one.difference is not None and one.difference.detectable is not None:
-            console.print(
-                f"{one.metric}: {one.pairs} pairs could show a change of "
-                f"{one.difference.detectable:.3f}; {one.dropped} samples were dropped"
-            )
 
 
-def summary_data(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Write the summary as plain data, for JSON."""
-    return [
-        {
-            **one._asdict(),
-            "interval": None if one.interval is None else one.interval._asdict(),
-            "coverage": one.coverage,
-        }
-        for one in evaluation.summary()
+def show_changes(changes: Sequence[Change], console: Console) -> None:
+    """Print what became of each metric."""
+    made = table(
+        "metric", "", "before", "now", "change", "95 % interval", "p", "up", "down", left=2
+    )
+    made.add_column("pairs", justify="right")
+    for one in changes:
+        made.add_row(
+            wording.line(one.metric, 80),
+            Text(one.verdict, style={"better": "green", "worse": "red"}.get(one.verdict, "")),
+            wording.number(one.before),
+            wording.number(one.now),
+            wording.change(one.change),
+            wording.span(one.low, one.high, one.method, signed=True),
+            one.p,
+            *map(wording.count, (one.better, one.worse, one.pairs)),
+        )
+    console.print(made)
+    for one in changes:
+        told = [f"{_counted(one.dropped)} without a pair"] if one.dropped else []
+        told += [one.note] if one.note else []
+        if one.detectable is not None:
+            told.append(f"so many pairs could show a change of {one.detectable:.3f}")
+        if told:
+            console.print(Text(f"{wording.line(one.metric, 80)}: {'; '.join(told)}"))
+
+
+def _show_funnel(funnel: Funnel, console: Console) -> None:
+    console.print(f"Relevant by {funnel.judge}.")
+    headings = ("queries", "found", "lost", "chunks", "relevant", "with any", "median time")
+    made = table("stage", "of what was expected", *headings, left=2)
+    for stage in funnel.stages:
+        share = stage.covered / stage.expected if stage.expected else 0
+        made.add_row(
+            Text(f"{stage.kind} {wording.line(stage.name, 40)}".strip()),
+            wording.bar(share) if stage.expected else "",
+            wording.count(stage.queries),
+            wording.percent(stage.covered, stage.expected),
+            "–" if stage.lost is None else wording.count(stage.lost),
+            f"{stage.chunks / stage.queries:.1f}",
+            f"{stage.relevant / stage.queries:.2f}",
+            wording.percent(stage.hits, stage.queries),
+            wording.seconds(stage.seconds) or "–",
+        )
+    console.print(made)
+    for stage in funnel.stages:
+        name = f"{stage.kind} {wording.line(stage.name, 40)}".strip()
+        if stage.failed:
+            console.print(Text(f"{name} failed in {_counted(stage.failed)}"))
+        if stage.unjudged:
+            console.print(Text(f"{name}: {wording.count(stage.unjudged)} chunks were not judged"))
+
+
+def _show_ranking(ranking: Ranking, console: Console) -> None:
+    made = table("rank", "chunks", left=0)
+    for judge in ranking.judges:
+        made.add_column(f"by {wording.line(judge, 40)}", no_wrap=True)
+    for one in ranking.ranks:
+        cells = [_share(relevant, judged) for relevant, judged in one.relevant]
+        made.add_row(str(one.rank), wording.count(one.chunks), *cells)
+    console.print(made)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{wording.bar(part / whole)} {wording.percent(part, whole)}" if whole else "–"
+
+
+def _show_opened(opened: Sequence[Shown], console: Console) -> None:
+    for shown in opened[:WORST]:
+        values = ", ".join(
+            f"{wording.line(name, 80)} "
+            + (f"{before:.3f} → " if before is not None else "")
+            + f"{value:.3f}"
+            for name, value, before in shown.values
+        )
+        console.print(Text(f"\n{values}; {wording.line(wording.missed(shown.view), 200)}"))
+        show_queries([shown.view], console, chunks=CHUNKS)
+    if len(opened) > WORST:
+        console.print(f"{len(opened) - WORST} more: ctxeval report shows them all")
+
+
+def show_missing(scores: Sequence[Score], reasons: Sequence[Reason], console: Console) -> None:
+    """Print how many queries have no value, and why."""
+    if not any(one.undefined or one.failed or one.skipped for one in scores):
+        console.print("Every query has a value of every metric.")
+        return
+    made = table("metric", "scored", "undefined", "failed", "skipped", "bounds of the mean")
+    for one in scores:
+        bounds = one.bounds if one.failed else None
+        made.add_row(
+            wording.line(one.metric, 80),
+            *map(wording.count, (one.scored, one.undefined, one.failed, one.skipped)),
+            "–" if bounds is None else wording.span(*bounds, ""),
+        )
+    console.print(made)
+    for reason in reasons[:REASONS]:
+        all_of_them = len(reason.metrics) == len(scores) > 1
+        names = wording.line(", ".join(reason.metrics), 200)
+        metrics = f"all {len(scores)} metrics" if all_of_them else names
+        said = wording.line(reason.reason, 300)
+        console.print(
+            Text(f"{wording.count(reason.queries)} × {metrics} {reason.status}: {said}"),
+            soft_wrap=True,
+        )
+    if len(reasons) > REASONS:
+        console.print(f"{len(reasons) - REASONS} more reasons")
+
+
+def _show_agreements(agreements: Sequence[Agreement], console: Console) -> None:
+    made = table("judge", "of", "verdicts", "unanimous", "pairs agree", "kappa", "unread", left=2)
+    for one in agreements:
+        made.add_row(
+            wording.line(one.judge, 80),
+            one.what,
+            wording.count(one.verdicts),
+            wording.percent(one.unanimous, one.verdicts),
+            wording.number(one.agreement),
+            wording.number(one.kappa),
+            f"{wording.count(one.unread)} of {wording.count(one.votes)}",
+        )
+    console.print(made)
+
+
+def show_cost(usage: Usage, console: Console) -> None:
+    """Print what the judging cost."""
+    if not usage.requests:
+        console.print("No model was asked.")
+        return
+    told = [
+        f"{wording.count(usage.requests)} requests",
+        f"{wording.count(usage.prompt_tokens)} tokens sent"
+        + (f" ({wording.count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""),
+        f"{wording.count(usage.completion_tokens)} received",
     ]
-
-
-def comparison_data(comparison: Comparison) -> list[dict[str, Any]]:
-    """Write a comparison as plain data, for JSON."""
-    return [
-        {
-            **one._asdict(),
-            "verdict": one.verdict,
-            "difference": None
-            if one.difference is None
-            else {
-                **one.difference._asdict(),
-                "interval": one.difference.interval._asdict(),
-            },
-        }
-        for one in comparison.changes
-    ]
+    told += [f"{wording.count(usage.unreported)} without figures"] if usage.unreported else []
+    console.print(", ".join(told))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ctxeval.report.view import MetricView, QueryView
 
@@ -114,6 +115,28 @@ def span(low: float | None, high: float | None, method: str, *, signed: bool = F
     if low is None or high is None:
         return method
     return f"{change(low)} to {change(high)}" if signed else f"{low:.3f}–{high:.3f}"
+
+
+def bar(share: float, width: int = 20) -> str:
+    """Draw a share of 1 in letters.
+
+    Examples:
+        >>> bar(0.25, 8)
+        '██░░░░░░'
+    """
+    full = round(share * width)
+    return "█" * full + "░" * (width - full)
+
+
+def spark(counts: Sequence[int]) -> str:
+    """Draw a distribution in letters; "·" where nothing is.
+
+    Examples:
+        >>> spark([0, 1, 4, 8])
+        '·▁▄█'
+    """
+    most = max(counts, default=0)
+    return "".join("▁▂▃▄▅▆▇█"[-(-8 * n // most) - 1] if n else "·" for n in counts)
 
 
 def missed(view: QueryView) -> str:
