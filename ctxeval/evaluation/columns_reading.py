@@ -10,6 +10,7 @@ import numpy as np
 
 from ctxeval.errors import InvalidSampleError
 from ctxeval.evaluation.columns_ids import Bools, Ints
+from ctxeval.evaluation.columns_texts import Texts
 from ctxeval.extras import load
 from ctxeval.record.rows import Row
 from ctxeval.record.tables import arrow_rows
@@ -91,10 +92,24 @@ def read_ids(column: Any, *, graded: bool) -> IdColumn | None:
     values = _plain(column.flatten())
     if values is None:
         return None
-    lengths = arrow("pyarrow.compute").list_value_length(column)
-    if column.null_count:
-        lengths = lengths.fill_null(0)
-    return IdColumn(_nulls(column), _numpy(lengths).astype(np.int64), values, grades)
+    return IdColumn(_nulls(column), _lengths(column), values, grades)
+
+
+def read_texts(column: Any) -> Texts | None:
+    """Read a column of lists of texts.
+
+    Returns:
+        None where it is none: such cells are to be read one by one.
+    """
+    pa = arrow()
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.list_(pa.string()))
+    if not _listlike(column.type):
+        return None
+    values = _plain(column.flatten())
+    if values is None or pa.types.is_integer(values.type):
+        return None
+    return Texts(_nulls(column), _lengths(column), _numpy(values))
 
 
 def lengths_of(column: Any) -> Ints | None:
@@ -106,11 +121,12 @@ def lengths_of(column: Any) -> Ints | None:
     return filled
 
 
-def elements(column: Any) -> int:
-    """Count, roughly, what a column holds."""
+def size(column: Any) -> int:
+    """Count, roughly, the ids that a column holds, longer texts as several."""
     if arrow().types.is_struct(column.type):
         return len(column) * int(column.type.num_fields)
-    return len(column.flatten()) if _listlike(column.type) else len(column)
+    items = len(column.flatten()) if _listlike(column.type) else len(column)
+    return max(items, int(column.nbytes) // 128)
 
 
 def samples(batch: Any, place: str, first: int) -> Iterator[Sample | InvalidSampleError]:
@@ -194,6 +210,14 @@ def _plain(values: Any) -> Any:
     if getattr(types, "is_string_view", lambda kind: False)(kind):
         return values.cast(pa.large_string())
     return None
+
+
+def _lengths(column: Any) -> Ints:
+    lengths = arrow("pyarrow.compute").list_value_length(column)
+    if column.null_count:
+        lengths = lengths.fill_null(0)
+    plain: Ints = _numpy(lengths).astype(np.int64)
+    return plain
 
 
 def _nulls(values: Any) -> Bools:

@@ -26,12 +26,14 @@ from ctxeval.evaluation.columns_ids import (
 from ctxeval.evaluation.columns_reading import (
     IdColumn,
     arrow,
-    elements,
     lengths_of,
     read_ids,
     read_rows,
+    read_texts,
     samples,
+    size,
 )
+from ctxeval.evaluation.columns_texts import Texts, by_text, score_texts
 from ctxeval.metric import Metric
 from ctxeval.record.rows import Row
 from ctxeval.sample import Sample
@@ -82,11 +84,13 @@ class TableScorer:
         self._metrics = metrics
         self._place = place
         self._raising = raising
-        self._by_column: dict[str, Formula] = {}
+        self._formulas: dict[str, Formula] = {}
+        self._by_text: dict[tuple[object, ...], list[Metric]] = {}
         for metric in metrics:
-            formula = formula_of(metric)
-            if formula is not None:
-                self._by_column[metric.name] = formula
+            if (formula := formula_of(metric)) is not None:
+                self._formulas[metric.name] = formula
+            elif by_text(metric):
+                self._by_text.setdefault(metric.judge.shared_by, []).append(metric)
         self.names = tuple(metric.name for metric in metrics)
         self._needs = {field for metric in metrics for field in metric.needs}
         sides = [side for side in PARALLEL if self._needs.intersection(side)]
@@ -118,8 +122,7 @@ class TableScorer:
         Raises:
             InvalidSampleError: A row is no sample.
         """
-        size = sum(map(elements, batch.columns))
-        step = max(1, AT_ONCE * len(batch) // max(size, 1))
+        step = max(1, AT_ONCE * len(batch) // max(sum(map(size, batch.columns)), 1))
         for start in range(0, len(batch), step):
             yield self._score(batch.slice(start, step), first + start)
 
@@ -132,15 +135,28 @@ class TableScorer:
         return self._row_by_row(read_rows(rows), self._metrics)[0]
 
     def _score(self, batch: Any, first: int) -> dict[str, Scores]:
-        columns = _id_columns(batch) if self._by_column else None
-        by_column = self._by_column if columns is not None else {}
+        ids = _ids(batch) if self._formulas else None
+        texts = _texts(batch) if self._by_text else None
+        by_column: set[str] = set()
+        suspects = _uneven(batch)
+        if ids is not None:
+            by_column.update(self._formulas)
+            suspects |= ids[0].suspects() | ids[1].suspects()
+        if texts is not None:
+            by_column.update(m.name for group in self._by_text.values() for m in group)
+            suspects |= texts[0].suspects() | texts[1].suspects()
         rest = [metric for metric in self._metrics if metric.name not in by_column]
-        if columns is None:
-            return self._row_by_row(samples(batch, self._place, first), rest)[0]
-        if not rest:
-            return _column_by_column(*columns, by_column, self._wrong(batch, columns, first))
-        scores, wrong = self._row_by_row(samples(batch, self._place, first), rest)
-        return scores | _column_by_column(*columns, by_column, wrong)
+        scores: dict[str, Scores] = {}
+        if rest:
+            scores, wrong = self._row_by_row(samples(batch, self._place, first), rest)
+        else:
+            wrong = self._wrong(batch, suspects, first)
+        if ids is not None:
+            scores |= _by_ids(*ids, self._formulas, wrong)
+        if texts is not None:
+            for metrics in self._by_text.values():
+                scores |= _by_texts(*texts, metrics, wrong)
+        return scores
 
     def _row_by_row(
         self, rows: Iterable[Sample | InvalidSampleError], metrics: Sequence[Metric]
@@ -165,9 +181,8 @@ class TableScorer:
             scores[metric.name] = Scores(values, statuses)
         return scores, ~fine
 
-    def _wrong(self, batch: Any, columns: tuple[IdColumn, IdColumn], first: int) -> Bools:
+    def _wrong(self, batch: Any, suspects: Bools, first: int) -> Bools:
         """Mark the rows that are no samples: those that look suspicious are read one by one."""
-        suspects = columns[0].suspects() | columns[1].suspects() | _uneven(batch)
         wrong = np.zeros(len(batch), np.bool_)
         for row in map(int, np.flatnonzero(suspects)):
             read = next(samples(batch.slice(row, 1), self._place, first + row))
@@ -180,10 +195,16 @@ class TableScorer:
             raise read
 
 
-def _id_columns(batch: Any) -> tuple[IdColumn, IdColumn] | None:
+def _ids(batch: Any) -> tuple[IdColumn, IdColumn] | None:
     retrieved = read_ids(batch.column("retrieved_context_ids"), graded=False)
     expected = read_ids(batch.column("reference_context_ids"), graded=True)
     return None if retrieved is None or expected is None else (retrieved, expected)
+
+
+def _texts(batch: Any) -> tuple[Texts, Texts] | None:
+    retrieved = read_texts(batch.column("retrieved_contexts"))
+    references = read_texts(batch.column("reference_contexts"))
+    return None if retrieved is None or references is None else (retrieved, references)
 
 
 def _uneven(batch: Any) -> Bools:
@@ -199,7 +220,7 @@ def _uneven(batch: Any) -> Bools:
     return marked
 
 
-def _column_by_column(
+def _by_ids(
     retrieved: IdColumn, expected: IdColumn, formulas: dict[str, Formula], wrong: Bools
 ) -> dict[str, Scores]:
     n = len(wrong)
@@ -216,10 +237,23 @@ def _column_by_column(
         wanted[rows] = standing.expected
         for name, formula in formulas.items():
             values[name][rows] = formula(standing)
-    statuses = np.where(wanted > 0, SCORED, UNDEFINED).astype(np.int8)
-    statuses[retrieved.missing | expected.missing] = SKIPPED
-    statuses[wrong] = FAILED
+    statuses = _statuses(wanted > 0, retrieved.missing | expected.missing, wrong)
     return {name: Scores(numbers, statuses) for name, numbers in values.items()}
+
+
+def _by_texts(
+    retrieved: Texts, references: Texts, metrics: Sequence[Metric], wrong: Bools
+) -> dict[str, Scores]:
+    values, expects = score_texts(retrieved, references, metrics)
+    statuses = _statuses(expects, retrieved.missing | references.missing, wrong)
+    return {name: Scores(numbers, statuses) for name, numbers in values.items()}
+
+
+def _statuses(expects: Bools, missing: Bools, wrong: Bools) -> Codes:
+    statuses = np.where(expects, SCORED, UNDEFINED).astype(np.int8)
+    statuses[missing] = SKIPPED
+    statuses[wrong] = FAILED
+    return statuses
 
 
 def _sides(retrieved: IdColumn, expected: IdColumn) -> tuple[Side, Side]:

@@ -10,9 +10,13 @@ with a fifth of their words exchanged reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxeval.errors import InvalidArgumentError, near, short
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Similarity = Callable[[str, str], float]
 """A function of (reference, chunk) that returns a number in [0, 1]."""
@@ -85,38 +89,71 @@ def measure_name(measure: object) -> str:
     return name
 
 
-def named_matcher(name: str, threshold: float) -> Matcher:
-    """Make the matcher of a rapidfuzz measure.
+class NamedMatcher:
+    """The matcher of a rapidfuzz measure.
 
     Args:
         name: A key of `THRESHOLDS`.
         threshold: The least similarity that counts, itself included.
     """
-    from rapidfuzz import distance, fuzz  # here, so that `import ctxeval` stays quick
-    from rapidfuzz.process import extract_iter
 
-    if name in _DISTANCES:
-        scorer: Any = getattr(distance, _DISTANCES[name]).normalized_similarity
-        scale = 1
-    else:
-        scorer = getattr(fuzz, _FUZZ.get(name, name))
-        scale = 100
-    # extract_iter rounds its cutoff to 32 bits, and its numbers differ from the scorer's
-    # own in the last digit. So cut a little below, and close to the threshold ask the scorer.
-    slack = 1e-5
-    cutoff = max(0.0, threshold - slack) * scale
+    # In batches rapidfuzz rounds the cutoff to 32 bits, and its numbers differ from the
+    # scorer's own in the last digit. So cut a little below, and close to the threshold ask
+    # the scorer.
+    _SLACK = 1e-5
 
-    def match(reference: str, chunks: Sequence[str]) -> Iterator[tuple[int, float]]:
-        for chunk, scaled, index in extract_iter(
-            reference, chunks, scorer=scorer, processor=None, score_cutoff=cutoff
-        ):
-            similarity = scaled / scale
-            if similarity < threshold + slack:
-                similarity = scorer(reference, chunk) / scale
-            if similarity >= threshold:
+    def __init__(self, name: str, threshold: float) -> None:
+        """See the class."""
+        from rapidfuzz import distance, fuzz  # here, so that `import ctxeval` stays quick
+
+        self._threshold = threshold
+        if name in _DISTANCES:
+            self._scorer: Any = getattr(distance, _DISTANCES[name]).normalized_similarity
+            self._scale = 1
+        else:
+            self._scorer = getattr(fuzz, _FUZZ.get(name, name))
+            self._scale = 100
+        self._options = {
+            "scorer": self._scorer,
+            "processor": None,
+            "score_cutoff": max(0.0, threshold - self._SLACK) * self._scale,
+        }
+
+    def __call__(self, reference: str, chunks: Sequence[str]) -> Iterator[tuple[int, float]]:
+        """Compare one reference with chunks, as far as is asked for; see `Matcher`."""
+        from rapidfuzz.process import extract_iter
+
+        for chunk, scaled, index in extract_iter(reference, chunks, **self._options):
+            similarity = scaled / self._scale
+            if similarity < self._threshold + self._SLACK:
+                similarity = self._scorer(reference, chunk) / self._scale
+            if similarity >= self._threshold:
                 yield index, similarity
 
-    return match
+    def similar(
+        self, references: Sequence[str], chunks: Sequence[str], *, threads: int = 1
+    ) -> npt.NDArray[np.bool_]:
+        """Compare each reference with the chunk of the same index, all in one call.
+
+        Args:
+            references: The references.
+            chunks: As many chunks.
+            threads: How many threads may work on it; none holds up other Python code.
+
+        Returns:
+            Which pairs reach the threshold.
+        """
+        import numpy as np
+        from rapidfuzz.process import cpdist
+
+        scaled = cpdist(references, chunks, dtype=np.float64, workers=threads, **self._options)
+        similarity = scaled / self._scale
+        similar: npt.NDArray[np.bool_] = similarity >= self._threshold + self._SLACK
+        close = ~similar & (scaled >= self._options["score_cutoff"])
+        for index in np.flatnonzero(close).tolist():
+            exact = self._scorer(references[index], chunks[index]) / self._scale
+            similar[index] = exact >= self._threshold
+        return similar
 
 
 def callable_matcher(measure: Similarity, threshold: float) -> Matcher:

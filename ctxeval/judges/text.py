@@ -11,10 +11,10 @@ from ctxeval.judges.judge import ModelFreeJudge
 from ctxeval.judges.similarity import (
     THRESHOLDS,
     Matcher,
+    NamedMatcher,
     Similarity,
     callable_matcher,
     measure_name,
-    named_matcher,
 )
 from ctxeval.judges.text_verdicts import TextVerdicts
 from ctxeval.sample import Sample
@@ -81,7 +81,7 @@ class TextJudge(ModelFreeJudge):
         """The measure with its threshold, made at its first use."""
         if self._matcher is None:
             if self._named:
-                self._matcher = named_matcher(self.measure, self.threshold)
+                self._matcher = NamedMatcher(self.measure, self.threshold)
             else:
                 assert callable(self._measure)
                 self._matcher = callable_matcher(self._measure, self.threshold)

@@ -30,7 +30,7 @@ from ctxeval import (
     Sample,
     ragas,
 )
-from ctxeval.judges.similarity import named_matcher
+from ctxeval.judges.similarity import NamedMatcher
 from ctxeval.testing import ScriptedLLM
 
 TESTS = Path(__file__).parent.parent
@@ -128,7 +128,7 @@ def outcome(golden: dict[str, Any]) -> Outcome:
             measure = golden["input"]["init"]["distance_measure"].lower()
             texts = golden["input"]["reference"], golden["input"]["response"]
             Sample(reference_contexts=texts)
-            ((_, similarity),) = named_matcher(measure, 0.0)(texts[0], [texts[1]])
+            ((_, similarity),) = NamedMatcher(measure, 0.0)(texts[0], [texts[1]])
             return similarity
         metric = METRICS[golden["metric"]](**options_of(golden))
         result = metric.score(fields_of(golden))

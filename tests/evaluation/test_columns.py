@@ -134,3 +134,19 @@ def test_ids_that_are_integers(data):
     rows = data.draw(tables(INTEGERS))
     table = data.draw(layouts(rows, INTEGER_TYPES))
     assert_equal(score_table(table, IDS), fields(rows), IDS)
+
+
+WORDS = st.sampled_from(["abcd", "abce", "abxy", "abxyz", "a", "é", "", " ", "\u3000", "b" * 70])
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_texts(data):
+    rows = data.draw(st.lists(st.tuples(lists(WORDS), lists(WORDS)), max_size=9))
+    table = data.draw(layouts(rows, STRING_TYPES))
+    table = table.rename_columns(["retrieved_contexts", "reference_contexts"])
+    names = ("retrieved_contexts", "reference_contexts")
+    asked = data.draw(st.lists(st.sampled_from(TEXTS), min_size=1, unique=True))
+    assert_equal(
+        score_table(table, asked), [dict(zip(names, row, strict=True)) for row in rows], asked
+    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rapidfuzz import distance, fuzz
 
 from ctxeval import InvalidArgumentError, NonLLMContextRecall, Sample, TextJudge, Verdict, Verdicts
-from ctxeval.judges.similarity import THRESHOLDS, callable_matcher, named_matcher
+from ctxeval.judges.similarity import THRESHOLDS, NamedMatcher, callable_matcher
 
 # What rapidfuzz calls them, and what its number is out of.
 RAPIDFUZZ: dict[str, tuple[Callable[..., float], int]] = {
@@ -328,7 +328,7 @@ def test_a_matcher_yields_in_order_and_when_asked() -> None:
     assert next(matches) == (0, 1.0)
     assert len(measure.pairs) == 1
     assert list(matches) == [(2, 1.0), (3, 1.0)]
-    assert [index for index, _ in named_matcher("prefix", 0.5)("a", ["a", "b", "a"])] == [0, 2]
+    assert [index for index, _ in NamedMatcher("prefix", 0.5)("a", ["a", "b", "a"])] == [0, 2]
 
 
 # Judges are made once and used anywhere.
