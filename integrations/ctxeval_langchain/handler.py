@@ -289,6 +289,8 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             if query.retrievals:
                 make = partial(self._records, query, abandoned=True)
                 self.recorder.submit(query.order, query.root_id, make)
+            elif not query.holds_queries:
+                self.recorder.count_without_retrieval()
 
     def _records(self, query: Query, *, abandoned: bool = False) -> list[QueryRecord]:
         if (name := self._query_run_name) is not None:

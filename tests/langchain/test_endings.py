@@ -98,6 +98,17 @@ def test_a_stream_that_is_kept_and_never_read_on(make_handler):
     assert endings(handler) == [("q", None, "abandoned")]
 
 
+def test_what_is_given_up_before_it_retrieved_is_counted(make_handler):
+    handler = make_handler()
+    stream = Scripted().stream("Question: q", {"callbacks": [handler]})
+    next(stream)
+    assert handler.without_retrieval == 0
+    handler.close()
+    assert (handler.records, handler.without_retrieval) == ([], 1)
+    stream.close()
+    assert handler.without_retrieval == 1
+
+
 def test_a_stream_that_was_never_started_leaves_nothing(handler):
     stream = rag().stream("q", {"callbacks": [handler]})
     stream.close()
