@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ctxeval import Recorder
+from ctxeval_langchain.forking import lock_for
 from ctxeval_langchain.queries import Query
 
 MAX_INTERRUPTED = 1000
@@ -20,7 +20,7 @@ class Interrupted:
     def __init__(self) -> None:
         """Begin with none."""
         self._queries: OrderedDict[Any, Query] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = lock_for(self)
 
     @classmethod
     def of(cls, recorder: Recorder) -> Interrupted:

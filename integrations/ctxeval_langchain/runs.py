@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from ctxeval_langchain.forking import lock_for
 from ctxeval_langchain.nesting import called_from, enter
 from ctxeval_langchain.queries import Part, Query, RetrieverRun
 from ctxeval_langchain.reading import question_of
@@ -55,7 +55,7 @@ class OpenQueries:
         self._next_expiry = 0.0
         self._told_reuse = False
         self._late: OrderedDict[int, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = lock_for(self)
 
     def names(self) -> list[str]:
         """Give the names of runs, as long as none was the one that is sought."""

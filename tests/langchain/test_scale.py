@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -163,12 +164,26 @@ def test_a_forked_child_captures_for_itself(handler):
         code = 1
         with contextlib.suppress(BaseException):
             rag().invoke("child", config)
-            asked = [record.question for record in handler.records]
-            code = 0 if asked == ["parent", "child"] else 2
+            if handler.flush(10):
+                asked = [record.question for record in handler.records]
+                code = 0 if asked == ["parent", "child"] else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     by_invoke(rag(), ["parent again"], config)
     assert [record.question for record in handler.records] == ["parent", "parent again"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_another_thread_is_in_a_hook(handler):
+    with handler._open._lock, handler._interrupted._lock:
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)  # a chain that waits for a lock would wait for ever
+            config = {"callbacks": [handler], "metadata": {"thread_id": "1"}}
+            rag().invoke("child", config)
+            os._exit(0 if handler.flush(10) and len(handler.records) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 SCRIPT = """
