@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import ctxeval
-from ctxeval.errors import CtxEvalError, InvalidArgumentError, InvalidSampleError
+from ctxeval.errors import InvalidArgumentError, InvalidSampleError
+from ctxeval.store_commands import store_app
+from ctxeval.terminal import AsJson, console, errors, print_json
 
 app = typer.Typer(
     name="ctxeval",
@@ -26,31 +22,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Run = Annotated[Path, typer.Argument(help="A run, as `ctxeval score -o` writes it.")]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", "-m", help="A metric's name; repeat it for more. Default: auto."),
+    typer.Option(
+        "--metrics",
+        "--metric",
+        "-m",
+        help="A metric's name; repeat it for more, or part them by commas. Default: auto.",
+    ),
 ]
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Turn our errors into one line and exit code 2."""
-    try:
-        yield
-    except CtxEvalError as error:
-        print(f"ctxeval: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
-
-
-def _console() -> Console:
-    # Piped output is for reading elsewhere: it is not cut to a terminal's width.
-    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
-
-
-def _print_json(data: Any) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def _version(wanted: bool) -> None:
@@ -74,22 +55,25 @@ def demo(as_json: AsJson = False) -> None:
 
     No key, no network. Example: ctxeval demo
     """
-    with _errors():
+    with errors():
         from ctxeval.demo.run import run_demo
         from ctxeval.demo.show import show, to_data
 
         found = run_demo()
         if as_json:
-            _print_json(to_data(found))
+            print_json(to_data(found))
         else:
-            show(found, _console())
+            show(found, console())
 
 
 @app.command()
 def score(
     file: Annotated[Path, typer.Argument(help="Samples: .jsonl, .json, .csv or .parquet.")],
-    metric: Metrics = None,
-    output: Annotated[Path | None, typer.Option("-o", help="Where the run goes.")] = None,
+    metrics: Metrics = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the run goes: .jsonl, or .parquet."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model that judges.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Its endpoint; default: OpenAI.")] = None,
     store: Annotated[
@@ -104,36 +88,39 @@ def score(
 
     Example: ctxeval score samples.jsonl -m ndcg@10 -m id_based_context_recall -o run.jsonl
     """
-    with _errors():
+    with errors():
         bad: list[InvalidSampleError] = []
         llm = None if model is None else ctxeval.llm_factory(model, base_url=base_url)
-        kept = _store(store)
         on_bad = bad.append if skip_bad else None
-        metrics = metric or "auto"
+        names = [name.strip() for given in metrics or () for name in given.split(",")]
+        chosen = names or "auto"
         if dry_run:
-            cost = ctxeval.evaluate(file, metrics, llm=llm, store=kept, on_bad=on_bad, dry_run=True)
-            _print_json(asdict(cost)) if as_json else print(
+            cost = ctxeval.evaluate(file, chosen, llm=llm, store=store, on_bad=on_bad, dry_run=True)
+            print_json(asdict(cost)) if as_json else print(
                 f"{cost.requests} requests, about {cost.prompt_tokens} tokens sent and "
                 f"{cost.completion_tokens} received"
             )
             return
         evaluation = ctxeval.evaluate(
             file,
-            metrics,
+            chosen,
             llm=llm,
             concurrency=concurrency,
-            store=kept,
+            store=store,
             output=output,
             on_bad=on_bad,
         )
+        if bad and not len(evaluation):
+            raise InvalidSampleError(f"no sample is left: {bad[0]}")
         for error in bad[:5]:
             print(f"ctxeval: left out: {error}", file=sys.stderr)
         if as_json:
-            _print_json({"samples": len(evaluation), "bad": len(bad), **_summary(evaluation)})
+            print_json({"samples": len(evaluation), "bad": len(bad), **_summary(evaluation)})
             return
         _show_summary(evaluation)
         if bad:
-            print(f"{len(bad)} bad rows were left out")
+            what = "1 bad row was" if len(bad) == 1 else f"{len(bad)} bad rows were"
+            print(f"{what} left out")
         if output is not None:
             more = f": ctxeval worst {output} METRIC" if evaluation.readable else " (values alone)"
             print(f"The run is in {output}{more}")
@@ -147,19 +134,11 @@ def _show_summary(evaluation: ctxeval.Evaluation) -> None:
     from ctxeval.evaluation.reporting import reasons_of, scores_of
     from ctxeval.report.terminal import show_cost, show_missing, show_scores
 
-    scores, console = scores_of(evaluation), _console()
-    console.print(f"{len(evaluation):,} samples", style="bold")
-    show_scores(scores, console)
-    show_missing(scores, reasons_of(evaluation, scores) if evaluation.readable else (), console)
-    show_cost(evaluation.usage, console)
-
-
-def _store(url: str | None) -> Any:
-    if url is None:
-        return None
-    from ctxeval.store import Store
-
-    return Store.of(url)
+    scores, to = scores_of(evaluation), console()
+    to.print("1 sample" if len(evaluation) == 1 else f"{len(evaluation):,} samples", style="bold")
+    show_scores(scores, to)
+    show_missing(scores, reasons_of(evaluation, scores) if evaluation.readable else (), to)
+    show_cost(evaluation.usage, to)
 
 
 @app.command()
@@ -172,31 +151,31 @@ def show(
 
     Example: ctxeval show run.jsonl --baseline main.jsonl
     """
-    with _errors():
+    with errors():
         evaluation = ctxeval.Evaluation.load(run, keep=False)
         before = None if baseline is None else ctxeval.Evaluation.load(baseline, keep=False)
         if as_json:
             changes = () if before is None else ctxeval.compare(before, evaluation).changes
             more = {"changes": [one.to_dict() for one in changes]} if before is not None else {}
-            _print_json({"samples": len(evaluation), **_summary(evaluation), **more})
+            print_json({"samples": len(evaluation), **_summary(evaluation), **more})
             return
         from ctxeval.evaluation.reporting import report_of
         from ctxeval.report.terminal import show_report
 
-        show_report(report_of(evaluation, before), _console())
+        show_report(report_of(evaluation, before), console())
 
 
 @app.command()
 def report(
     run: Run,
-    output: Annotated[Path, typer.Option("-o", help="Where the report goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")],
     baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
 ) -> None:
     """Write a report to look at: one HTML file that needs no network and no script.
 
     Example: ctxeval report run.jsonl --baseline main.jsonl -o report.html
     """
-    with _errors():
+    with errors():
         ctxeval.Evaluation.load(run, keep=False).report(output, baseline)
         print(f"The report is in {output}")
 
@@ -212,15 +191,15 @@ def worst(
 
     Example: ctxeval worst run.jsonl ndcg@10 -n 10
     """
-    with _errors():
+    with errors():
         from ctxeval.evaluation.reporting import view_of_row
         from ctxeval.report.text import show_queries
 
         rows = ctxeval.Evaluation.load(run, keep=False).worst(metric, n)
         if as_json:
-            _print_json([row.to_dict() for row in rows])
+            print_json([row.to_dict() for row in rows])
         else:
-            show_queries([view_of_row(row) for row in rows], _console(), queries=n)
+            show_queries([view_of_row(row) for row in rows], console(), queries=n)
 
 
 @app.command()
@@ -233,16 +212,18 @@ def compare(
 
     Example: ctxeval compare yesterday.jsonl today.jsonl
     """
-    with _errors():
+    with errors():
         from ctxeval.evaluation.reporting import changes_of
         from ctxeval.report.terminal import show_changes
 
-        before = ctxeval.Evaluation.load(baseline, keep=False)
-        now = ctxeval.Evaluation.load(candidate, keep=False)
+        before, now = ctxeval.Evaluation.of(baseline), ctxeval.Evaluation.of(candidate)
+        found = ctxeval.compare(before, now)
+        if all(one.pairs == 0 for one in found.changes):
+            raise InvalidArgumentError(f"nothing to compare: {found.changes[0].note}")
         if as_json:
-            _print_json([one.to_dict() for one in ctxeval.compare(before, now).changes])
+            print_json([one.to_dict() for one in found.changes])
         else:
-            show_changes(changes_of(now, before), _console())
+            show_changes(changes_of(now, before), console())
 
 
 @app.command()
@@ -263,18 +244,18 @@ def gate(
     Fails only on a drop that is significant, on a floor that the interval excludes, and on too
     little coverage. Example: ctxeval gate run.jsonl --baseline main.jsonl --minimum ndcg@10=0.6
     """
-    with _errors():
+    with errors():
         from ctxeval.evaluation.gate import as_table, check
 
         checks = check(
-            ctxeval.Evaluation.load(run, keep=False),
-            None if baseline is None else ctxeval.Evaluation.load(baseline, keep=False),
+            run,
+            baseline,
             minimum=_numbers("--minimum", minimum),
             max_drop=_numbers("--max-drop", max_drop),
             min_coverage=min_coverage,
         )
         if as_json:
-            _print_json([one._asdict() for one in checks])
+            print_json([one._asdict() for one in checks])
         else:
             print(as_table(checks))
         if not all(one.passed for one in checks):
@@ -282,59 +263,19 @@ def gate(
 
 
 def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
-    numbers = {}
+    numbers: dict[str, float] = {}
     for item in given or []:
         name, _, number = item.rpartition("=")
         try:
-            numbers[name] = float(number)
+            value = float(number)
         except ValueError:
-            name = ""
+            name, value = "", 0.0
         if not name:
             raise InvalidArgumentError(f"{option}: {item!r} is not METRIC=NUMBER: ndcg@10=0.6")
+        if name in numbers:
+            raise InvalidArgumentError(f"{option}: {name} is given twice: leave one")
+        numbers[name] = value
     return numbers
 
 
-store_app = typer.Typer(help="Look after a store.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
-
-StoreUrl = Annotated[str, typer.Argument(help="The store: a file or a URL.")]
-
-
-@store_app.command("stats")
-def store_stats(url: StoreUrl = "ctxeval.db", as_json: AsJson = False) -> None:
-    """Say what a store holds. Example: ctxeval store stats ctxeval.db."""
-    with _errors():
-        stats = _store(url).stats()
-        if as_json:
-            _print_json(asdict(stats))
-            return
-        print(f"{stats.place}: {stats.size} bytes")
-        for name, count in stats.tables.items():
-            print(f"  {name}: {count.rows}")
-
-
-@store_app.command("prune")
-def store_prune(
-    before: Annotated[datetime, typer.Argument(help="Everything older goes: 2026-01-31.")],
-    url: StoreUrl = "ctxeval.db",
-    as_json: AsJson = False,
-) -> None:
-    """Forget what is older than a day. Example: ctxeval store prune 2026-01-31."""
-    with _errors():
-        removed = _store(url).prune(before.astimezone())
-        if as_json:
-            _print_json(removed)
-            return
-        print(f"removed: {', '.join(f'{n} {name}' for name, n in removed.items())}")
-
-
-@store_app.command("export")
-def store_export(
-    to: Annotated[Path, typer.Argument(help="The file: JSON, one object a line.")],
-    url: StoreUrl = "ctxeval.db",
-    as_json: AsJson = False,
-) -> None:
-    """Write everything to a file. Example: ctxeval store export all.jsonl."""
-    with _errors():
-        lines = _store(url).export(to)
-        _print_json({"lines": lines}) if as_json else print(f"{lines} lines written to {to}")

@@ -109,7 +109,8 @@ class Sample(BaseModel):
         reference_contexts: The texts that should have been retrieved.
         reference_context_ids: The ids that should have been retrieved; a mapping
             gives each its grade, an integer: 0 or less means not expected.
-        reference_spans: The places that should have been retrieved.
+        reference_spans: The places that should have been retrieved; beside ids without
+            texts, there may be more or fewer of them than of ids.
         reference_claims: What the reference says, claim by claim, at most 30; for
             those who don't want the model to split it.
         metadata: Anything else, for grouping.
@@ -151,9 +152,9 @@ class Sample(BaseModel):
         _parallel(
             "retrieved", self.retrieved_contexts, self.retrieved_context_ids, self.retrieved_spans
         )
-        _parallel(
-            "reference", self.reference_contexts, self.reference_context_ids, self.reference_spans
-        )
+        # A place may lie in several chunks, and a chunk hold several places.
+        spans = None if self.reference_contexts is None else self.reference_spans
+        _parallel("reference", self.reference_contexts, self.reference_context_ids, spans)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse: a sample does not change."""

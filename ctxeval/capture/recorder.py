@@ -27,8 +27,9 @@ from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
+from ctxeval.record.expected import KEYS, expected_in, unknown_in
 from ctxeval.record.query import QueryRecord
-from ctxeval.record.references import KEYS, References, expected_in, unknown_in
+from ctxeval.record.references import References
 from ctxeval.record.tracing import TraceSpan, current_span
 from ctxeval.sample import Sample
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, NamedTuple
 
-from ctxeval.errors import InvalidArgumentError
-from ctxeval.evaluation.evaluation import Evaluation, scored_pairs
+from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.statistics import Difference, holm, paired_difference
 
 
@@ -22,7 +23,7 @@ class Change(NamedTuple):
         p_adjusted: The p-value, adjusted for the number of metrics by Holm's method.
         pairs: How many samples have a value in both.
         dropped: How many have not.
-        note: What makes the comparison doubtful; "" where nothing does.
+        note: What makes the comparison doubtful or keeps from it; "" where nothing does.
     """
 
     metric: str
@@ -77,7 +78,7 @@ class Comparison:
         lines = [f"{'metric':42} {'before':>7} {'now':>7} {'change':>8} {'p':>6}  pairs"]
         for one in self.changes:
             if one.difference is None or one.p_adjusted is None:
-                lines.append(f"{one.metric:42} no sample has a value in both")
+                lines.append(f"{one.metric:42} {one.note}")
                 continue
             mean = one.difference.interval.mean
             lines.append(
@@ -89,21 +90,24 @@ class Comparison:
 
 
 def compare(
-    baseline: Evaluation, candidate: Evaluation, metrics: Iterable[str] | None = None
+    baseline: Evaluation | str | PathLike[str],
+    candidate: Evaluation | str | PathLike[str],
+    metrics: Iterable[str] | None = None,
 ) -> Comparison:
     """Compare two evaluations by the samples that both have, paired by id.
 
     Args:
-        baseline: What it was.
-        candidate: What it is.
+        baseline: What it was: an evaluation, or the file that it was saved to.
+        candidate: What it is, likewise.
         metrics: The metrics to compare; None: all that both have.
 
     Raises:
         InvalidArgumentError: They share no metric, or a sample's id stands in one twice.
         MissingExtraError: scipy is not installed.
     """
+    baseline, candidate = Evaluation.of(baseline), Evaluation.of(candidate)
     shared = [name for name in candidate.metrics if name in baseline.metrics]
-    wanted = shared if metrics is None else list(metrics)
+    wanted = shared if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     if not wanted:
         raise InvalidArgumentError(
             f"the two share no metric: {', '.join(baseline.metrics) or 'none'} here, "
@@ -111,7 +115,7 @@ def compare(
         )
     found = []
     for metric in wanted:
-        pairs, dropped = scored_pairs(baseline, candidate, metric)
+        pairs, dropped = _pairs(baseline, candidate, metric)
         difference = paired_difference([b - a for a, b in pairs]) if pairs else None
         found.append((metric, pairs, dropped, difference))
     tested = [difference.p for *_, difference in found if difference is not None]
@@ -130,7 +134,24 @@ def compare(
                 None if difference is None else next(adjusted),
                 n,
                 dropped,
-                "" if before[metric] == after[metric] else "judged in different ways",
+                _note(baseline, candidate, pairs, before[metric] != after[metric]),
             )
         )
     return Comparison(tuple(changes))
+
+
+def _pairs(
+    baseline: Evaluation, candidate: Evaluation, metric: str
+) -> tuple[list[tuple[float, float]], int]:
+    """Pair the values by the samples' ids, and count the samples without a pair of values."""
+    before, after = baseline.values(metric), candidate.values(metric)
+    pairs = [(value, after[name]) for name, value in before.items() if name in after]
+    return pairs, len(set(baseline.ids) | set(candidate.ids)) - len(pairs)
+
+
+def _note(baseline: Evaluation, candidate: Evaluation, pairs: Sized, differs: bool) -> str:
+    if pairs:
+        return "judged in different ways" if differs else ""
+    if not baseline.ids or not candidate.ids or set(baseline.ids) & set(candidate.ids):
+        return "no sample has a value in both"
+    return f"no id is in both: {short(baseline.ids[0])} before, {short(candidate.ids[0])} now"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
-from ctxeval.evaluation.rows import Row, write_run, write_table
+from ctxeval.evaluation.rows import Row, run_path, write_run
+from ctxeval.evaluation.tables import write_table
 from ctxeval.judges.calling import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
@@ -167,16 +168,11 @@ def _evaluate(
     rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, window))
     if output is None:
         return Evaluation(rows)
-    path = Path(output)
+    path = run_path(output, "output", (".jsonl", ".parquet"))
     if isinstance(samples, (str, PathLike)) and path.resolve() == Path(samples).resolve():
         raise InvalidArgumentError(
             f"output: {short(str(path))} is the file of the samples, which the run would replace: "
             "give another name"
-        )
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise InvalidArgumentError(
-            f"output: {short(str(path))} cannot be written: "
-            + ("it is a directory" if path.is_dir() else "its directory does not exist")
         )
     write = write_table if path.suffix == ".parquet" else write_run
     return Evaluation(write(path, rows), path)
@@ -192,6 +188,10 @@ def _chosen(
         from ctxeval.store import Store
 
         store = Store.of(store)
+    if not hasattr(store, "get_many") or not hasattr(store, "put_many"):
+        raise InvalidArgumentError(
+            f"store: {short(store)} keeps no verdicts: give a Store, a file or a URL"
+        )
     cache: CellCache = store
     return chosen.with_judges(lambda judge: judge.with_cache(cache))
 

@@ -2,90 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ctxeval.errors import InvalidArgumentError, near
-from ctxeval.evaluation.rows import Row, json_line, read_run, write_run
-from ctxeval.evaluation.statistics import Interval, mean_interval
+from ctxeval.errors import InvalidArgumentError, near, short
+from ctxeval.evaluation.rows import Row, json_line, read_run, run_path, write_run
+from ctxeval.evaluation.tables import arrow_table, flat_rows, whole
+from ctxeval.evaluation.tally import Summary, Tally
 from ctxeval.extras import load
-from ctxeval.result import MetricResult
 from ctxeval.verdicts import Usage
-
-_STATUSES = ("scored", "undefined", "failed", "skipped")
-
-
-class Summary(NamedTuple):
-    """What one metric says of all samples.
-
-    Attributes:
-        metric: Its name.
-        interval: The mean of the scored values with its interval; None where none was scored.
-        scored: How many samples have a value.
-        undefined: Of how many nothing was expected.
-        failed: How many could not be judged.
-        skipped: How many lack a field, also where "auto" therefore did not ask the metric.
-        bounds: The mean if what failed had its least, and if it had its greatest possible
-            value.
-        signature: What decided the values besides the samples; several where they differ.
-    """
-
-    metric: str
-    interval: Interval | None
-    scored: int
-    undefined: int
-    failed: int
-    skipped: int
-    bounds: tuple[float, float] | None
-    signature: str
-
-    @property
-    def coverage(self) -> float:
-        """The share of the samples that could have a value which have one."""
-        possible = self.scored + self.failed + self.skipped
-        return self.scored / possible if possible else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as plain data, for JSON."""
-        interval = None if self.interval is None else self.interval._asdict()
-        return {**self._asdict(), "interval": interval, "coverage": self.coverage}
-
-
-@dataclass(slots=True)
-class _Column:
-    """One metric's results, compact: by row, the value (NaN for none) and the status."""
-
-    rows: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-    statuses: bytearray = field(default_factory=bytearray)
-    low: float = 0.0
-    high: float = 0.0
-    signatures: dict[str, None] = field(default_factory=dict)
-
-    def add(self, row: int, result: MetricResult) -> None:
-        self.rows.append(row)
-        self.values.append(float("nan") if result.value is None else result.value)
-        self.statuses.append(_STATUSES.index(result.status))
-        if result.status == "failed":
-            low, high = result.bounds or (0.0, 1.0)
-            self.low += low
-            self.high += high
-        self.signatures.setdefault(result.signature)
-
-    def count(self, status: str) -> int:
-        return self.statuses.count(_STATUSES.index(status))
-
-    def scored(self) -> list[tuple[int, float]]:
-        """Give row and value of what has one."""
-        return [
-            (row, value)
-            for row, value, status in zip(self.rows, self.values, self.statuses, strict=True)
-            if status == 0
-        ]
 
 
 class Evaluation:
@@ -105,7 +32,7 @@ class Evaluation:
         self.usage = Usage()
         self._path = path
         self._kept: list[Row] = []
-        self._columns: dict[str, _Column] = {}
+        self._tallies: dict[str, Tally] = {}
         for row in rows:
             self._add(row)
 
@@ -114,7 +41,7 @@ class Evaluation:
         self.ids.append(row.id)
         usages: dict[int, Usage] = {}
         for name, result in row.results.items():
-            self._columns.setdefault(name, _Column()).add(place, result)
+            self._tallies.setdefault(name, Tally()).add(place, result)
             if result.usage is not None:  # metrics that share a judging share its usage
                 usages[id(result.usage)] = result.usage
         for usage in usages.values():
@@ -129,7 +56,7 @@ class Evaluation:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics' names."""
-        return tuple(self._columns)
+        return tuple(self._tallies)
 
     @property
     def readable(self) -> bool:
@@ -153,16 +80,16 @@ class Evaluation:
             return read_run(self._path, wanted)
         return (row for row in self._kept if row.id in wanted)
 
-    def _column(self, metric: str) -> _Column:
-        if metric not in self._columns:
+    def _tally(self, metric: str) -> Tally:
+        if metric not in self._tallies:
             raise InvalidArgumentError(
-                f"metric: {metric!r} was not scored: {near(metric, self._columns)}"
+                f"metric: {metric!r} was not scored: {near(metric, self._tallies)}"
             )
-        return self._columns[metric]
+        return self._tallies[metric]
 
     def places(self, metric: str) -> list[tuple[int, float]]:
         """Give the scored values of a metric, each with the place of its row."""
-        return self._column(metric).scored()
+        return self._tally(metric).scored()
 
     def values(self, metric: str) -> dict[str, float]:
         """Give the scored values of a metric, by the sample's id.
@@ -171,7 +98,7 @@ class Evaluation:
             InvalidArgumentError: There is no such metric, or an id stands there twice.
         """
         values: dict[str, float] = {}
-        for place, value in self._column(metric).scored():
+        for place, value in self._tally(metric).scored():
             name = self.ids[place]
             if name in values:
                 raise InvalidArgumentError(
@@ -194,49 +121,55 @@ class Evaluation:
                 interval is then that of whole groups.
             confidence: How often such intervals should hold the true mean.
         """
-        names: list[object] | None = None
-        if clusters is not None:
-            read = _by_metadata(clusters) if isinstance(clusters, str) else clusters
-            names = [read(row) for row in self.rows]
-        return [self._summary(name, names, confidence) for name in self._columns]
+        names = None if clusters is None else self._names(clusters)
+        if names is not None:  # what no group is named for depends on nothing
+            names = [object() if name is None else str(name) for name in names]
+        return [
+            tally.summary(metric, len(self), names, confidence)
+            for metric, tally in self._tallies.items()
+        ]
 
-    def _summary(self, metric: str, names: list[object] | None, confidence: float) -> Summary:
-        column = self._column(metric)
-        scored = column.scored()
-        values = [value for _, value in scored]
-        groups = None if names is None else [names[place] for place, _ in scored]
-        undefined, failed = column.count("undefined"), column.count("failed")
-        bounds = None
-        if scored or failed:
-            n = len(scored) + failed
-            bounds = ((sum(values) + column.low) / n, (sum(values) + column.high) / n)
-        return Summary(
-            metric,
-            mean_interval(values, confidence, clusters=groups) if values else None,
-            len(scored),
-            undefined,
-            failed,
-            len(self) - len(scored) - undefined - failed,
-            bounds,
-            " | ".join(column.signatures),
-        )
+    def _names(self, key: str | Callable[[Row], object]) -> list[object]:
+        """Give what each row is grouped by."""
+        if not isinstance(key, str):
+            return [key(row) for row in self.rows]
+        names = []
+        known: set[str] = set()
+        for row in self.rows:
+            names.append(row.sample.metadata.get(key))
+            known.update(map(str, row.sample.metadata))
+        if self.ids and key not in known:
+            hint = near(key, known) if known else "they have no metadata"
+            raise InvalidArgumentError(f"no sample's metadata has the key {key!r}: {hint}")
+        return names
 
     def worst(self, metric: str, n: int = 5) -> list[Row]:
         """Give the rows with the lowest values of a metric, lowest first.
 
         Their `results[metric].verdicts` tell which chunk or claim failed.
+
+        Raises:
+            InvalidArgumentError: There is no such metric, or n is no integer >= 1.
         """
-        scored = sorted(self._column(metric).scored(), key=lambda entry: (entry[1], entry[0]))
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise InvalidArgumentError(f"n: {short(n)} is no integer >= 1")
+        scored = sorted(self._tally(metric).scored(), key=lambda entry: (entry[1], entry[0]))
         places = {place: rank for rank, (place, _) in enumerate(scored[:n])}
         found = [(places[i], row) for i, row in enumerate(self.rows) if i in places]
         return [row for _, row in sorted(found, key=lambda entry: entry[0])]
 
     def groups(self, key: str | Callable[[Row], object]) -> dict[object, Evaluation]:
-        """Split by a key of the samples' metadata, or by a function of the row."""
-        read = _by_metadata(key) if isinstance(key, str) else key
+        """Split by a key of the samples' metadata, or by a function of the row.
+
+        Samples that lack the key are in the group None.
+
+        Raises:
+            InvalidArgumentError: No sample has the key.
+        """
         groups: dict[object, list[Row]] = {}
-        for row in self.rows:
-            groups.setdefault(read(row), []).append(row)
+        for name, row in zip(self._names(key), self.rows, strict=True):
+            hashable = name if isinstance(name, Hashable) else str(name)
+            groups.setdefault(hashable, []).append(row)
         return {name: Evaluation(rows) for name, rows in groups.items()}
 
     def failures(self) -> dict[tuple[str, str, str], int]:
@@ -274,9 +207,13 @@ class Evaluation:
         return write_report(self, Path(path), baseline)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write everything to a file, one JSON object a line, for `Evaluation.load`."""
-        path = Path(path)
-        if path == self._path:
+        """Write everything to a .jsonl file, one JSON object a line, for `Evaluation.load`.
+
+        Raises:
+            InvalidArgumentError: The path has another suffix, or can't be written.
+        """
+        path = run_path(path, "path", (".jsonl",))
+        if self._path is not None and path.resolve() == self._path.resolve():
             return path
         for _ in write_run(path, self.rows):
             pass
@@ -294,19 +231,33 @@ class Evaluation:
             InvalidArgumentError: It is no run.
             InvalidSampleError: A line is broken.
         """
+        if not isinstance(path, (str, PathLike)):
+            raise InvalidArgumentError(f"run: {short(path)} is no path")
         path = Path(path)
         return cls(read_run(path), None if keep else path)
 
+    @classmethod
+    def of(cls, run: Evaluation | str | PathLike[str]) -> Evaluation:
+        """Take an evaluation as it is, or read the file that it was saved to.
+
+        Raises:
+            InvalidArgumentError: It is neither.
+            InvalidSampleError: A line of the file is broken.
+        """
+        if isinstance(run, Evaluation):
+            return run
+        if isinstance(run, (str, PathLike)):
+            return cls.load(run, keep=False)
+        raise InvalidArgumentError(
+            f"run: {short(run)} is no Evaluation: give one, or the path it was saved to"
+        )
+
     def to_dicts(self) -> Iterator[dict[str, Any]]:
-        """Give one flat dict per sample: id, question, metadata, each value and status."""
-        for row in self.rows:
-            yield {
-                "id": row.id,
-                "user_input": row.sample.user_input,
-                **row.sample.metadata,
-                **{name: result.value for name, result in row.results.items()},
-                **{f"{name}_status": result.status for name, result in row.results.items()},
-            }
+        """Give one flat dict per sample: id, question, metadata, each value and status.
+
+        A key of the metadata that is one of the others' names bears `metadata.` before it.
+        """
+        return flat_rows(self.rows, self.metrics)
 
     def to_pandas(self) -> Any:
         """Give a pandas DataFrame of `to_dicts`.
@@ -315,47 +266,35 @@ class Evaluation:
             MissingExtraError: pandas is not installed.
         """
         pd = load("pandas", "to_pandas()", "pandas")
-        return pd.DataFrame(list(self.to_dicts()))
+        return pd.DataFrame([whole(row) for row in self.to_dicts()])
 
     def to_arrow(self) -> Any:
-        """Give a pyarrow Table of `to_dicts`.
+        r"""Give a pyarrow Table of `to_dicts`.
+
+        A column whose values are of several kinds holds them as JSON; half of a surrogate
+        pair, which Arrow has no form for, is written as `\ud83d`.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
         """
-        pa = load("pyarrow", "to_arrow()", "arrow")
-        return pa.Table.from_pylist(list(self.to_dicts()))
+        return arrow_table(list(self.to_dicts()))
 
     def to_jsonl(self, path: str | PathLike[str]) -> None:
         """Write `to_dicts` to a file, one JSON object a line, for other tools."""
-        with Path(path).open("w", encoding="utf-8") as lines:
-            for row in self.to_dicts():
-                lines.write(json_line(row))
+        try:
+            with Path(path).open("w", encoding="utf-8") as lines:
+                for row in self.to_dicts():
+                    lines.write(json_line(row))
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"path: {short(str(path))} cannot be written: {error.strerror}"
+            ) from None
 
     def __repr__(self) -> str:
         """Show means with their coverage, for a terminal."""
         lines = [f"Evaluation of {len(self)} samples"]
-        for name, column in self._columns.items():
-            values = [value for _, value in column.scored()]
+        for name, tally in self._tallies.items():
+            values = [value for _, value in tally.scored()]
             mean = f"{sum(values) / len(values):.3f}" if values else "no value"
             lines.append(f"  {name:42} {mean:>8}  ({len(values)} of {len(self)} scored)")
         return "\n".join(lines)
-
-
-def _by_metadata(key: str) -> Callable[[Row], object]:
-    return lambda row: row.sample.metadata.get(key)
-
-
-def scored_pairs(
-    baseline: Evaluation, candidate: Evaluation, metric: str
-) -> tuple[list[tuple[float, float]], int]:
-    """Pair the values of two evaluations by the samples' ids.
-
-    Returns:
-        Baseline's and candidate's value of each pair, and how many samples of either have
-        no partner with a value.
-    """
-    before, after = baseline.values(metric), candidate.values(metric)
-    pairs: Sequence[str] = [name for name in before if name in after]
-    everyone = set(baseline.ids) | set(candidate.ids)
-    return [(before[name], after[name]) for name in pairs], len(everyone) - len(pairs)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ctxeval.errors import CtxEvalError, InvalidArgumentError, near, short
 from ctxeval.evaluation.compare import compare
-from ctxeval.evaluation.evaluation import Evaluation, Summary
+from ctxeval.evaluation.evaluation import Evaluation
+from ctxeval.evaluation.tally import Summary
 
 
 class GateFailure(CtxEvalError, AssertionError):
@@ -63,8 +64,8 @@ def gate(
             has no baseline.
     """
     checks = check(
-        _loaded(candidate),
-        None if baseline is None else _loaded(baseline),
+        candidate,
+        baseline,
         minimum=minimum,
         max_drop=max_drop,
         min_coverage=min_coverage,
@@ -74,19 +75,17 @@ def gate(
     return checks
 
 
-def _loaded(evaluation: Evaluation | str | PathLike[str]) -> Evaluation:
-    return evaluation if isinstance(evaluation, Evaluation) else Evaluation.load(evaluation)
-
-
 def check(
-    candidate: Evaluation,
-    baseline: Evaluation | None = None,
+    candidate: Evaluation | str | PathLike[str],
+    baseline: Evaluation | str | PathLike[str] | None = None,
     *,
     minimum: Mapping[str, float] | None = None,
     max_drop: Mapping[str, float] | None = None,
     min_coverage: float = 0.95,
 ) -> list[Check]:
     """Look at an evaluation without raising where something failed; see `gate`."""
+    candidate = Evaluation.of(candidate)
+    baseline = None if baseline is None else Evaluation.of(baseline)
     _known_numbers("min_coverage", {"": min_coverage})
     _known_numbers("minimum", minimum or {})
     _known_numbers("max_drop", max_drop or {})
@@ -112,6 +111,10 @@ def check(
 
 
 def _known_numbers(argument: str, numbers: Mapping[str, float]) -> None:
+    if not isinstance(numbers, Mapping):
+        raise InvalidArgumentError(
+            f"{argument}: {short(numbers)} is no mapping: give a number per metric"
+        )
     for name, number in numbers.items():
         real = isinstance(number, (int, float)) and not isinstance(number, bool)
         if not real or not math.isfinite(number) or not 0 <= number <= 1:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.compare import compare
+from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
 from ctxeval.report.content import Change, Reason, Report, Score, Shown, histogram
 from ctxeval.report.document import render_report
@@ -171,10 +172,15 @@ def changes_of(evaluation: Evaluation, baseline: Evaluation) -> tuple[Change, ..
                 one.dropped,
                 one.difference and one.difference.detectable,
                 one.verdict,
-                one.note,
+                "; ".join(filter(None, (one.note, _not_estimable(one.difference)))),
             )
         )
     return tuple(changes)
+
+
+def _not_estimable(difference: Difference | None) -> str:
+    why = difference.not_estimable if difference is not None else ""
+    return why and f"the smallest change that could show is not estimable ({why})"
 
 
 def reasons_of(evaluation: Evaluation, scores: Sequence[Score]) -> tuple[Reason, ...]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
-from ctxeval.extras import load
 from ctxeval.record.query import Retrieval
 from ctxeval.result import MetricResult, results_from_dict, results_to_dict
 from ctxeval.sample import Sample
-
-TABLE_BATCH = 10_000
 
 FORMAT = 1
 """The version of the files that `write_run` makes."""
@@ -66,16 +63,54 @@ def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
         path: The file.
         rows: The rows.
     """
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    with unfinished.open("w", encoding="utf-8") as lines:
-        lines.write(json.dumps({"ctxeval_run": FORMAT}) + "\n")
-        for row in rows:
-            lines.write(json_line(row.to_dict()))
-            yield row
+    unfinished = unfinished_of(path)
+    written = False
+    try:
+        with unfinished.open("w", encoding="utf-8") as lines:
+            lines.write(json.dumps({"ctxeval_run": FORMAT}) + "\n")
+            for row in rows:
+                lines.write(json_line(row.to_dict()))
+                written = True
+                yield row
+    except BaseException:
+        if not written:  # of a run that never began nothing is left
+            unfinished.unlink(missing_ok=True)
+        raise
     unfinished.replace(path)
 
 
-def json_line(data: Mapping[str, Any]) -> str:
+def unfinished_of(path: Path) -> Path:
+    """Give the name of a file that is still being written."""
+    return path.with_name(f"{path.name}.unfinished")
+
+
+def run_path(path: str | PathLike[str], argument: str, suffixes: Collection[str]) -> Path:
+    """Take the path of a file to write.
+
+    Args:
+        path: The path.
+        argument: What the user calls it.
+        suffixes: Those that it may have.
+
+    Raises:
+        InvalidArgumentError: It is no path, has another suffix, or can't be written.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidArgumentError(f"{argument}: {short(path)} is no path")
+    path = Path(path)
+    why = ""
+    if path.is_dir():
+        why = "it is a directory"
+    elif not path.absolute().parent.is_dir():
+        why = "its directory does not exist"
+    elif path.suffix not in suffixes:
+        why = f"{path.suffix!r} is no suffix of a run: give {' or '.join(suffixes)}"
+    if why:
+        raise InvalidArgumentError(f"{argument}: {short(str(path))} cannot be written: {why}")
+    return path
+
+
+def json_line(data: Any) -> str:
     """Write plain data as a line of JSON that UTF-8 can hold."""
     line = json.dumps(data, ensure_ascii=False, default=str) + "\n"
     try:
@@ -83,59 +118,6 @@ def json_line(data: Mapping[str, Any]) -> str:
     except UnicodeEncodeError:  # half of a surrogate pair, as broken texts have it
         line = json.dumps(data, default=str) + "\n"
     return line
-
-
-def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    """Write ids, values and statuses to a Parquet file while passing the rows on.
-
-    A tenth of `write_run`'s file; verdicts and samples are left out.
-
-    Args:
-        path: The file.
-        rows: The rows.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
-    pa = load("pyarrow", "writing a .parquet file", "arrow")
-    parquet = load("pyarrow.parquet", "writing a .parquet file", "arrow")
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    writer = None
-    metrics: list[str] = []
-    rows = iter(rows)
-    try:
-        while batch := list(islice(rows, TABLE_BATCH)):
-            if writer is None:
-                metrics = list(dict.fromkeys(name for row in batch for name in row.results))
-            _all_known(batch, metrics)
-            columns: dict[str, Any] = {"id": pa.array([row.id for row in batch], pa.string())}
-            for name in metrics:
-                results = [row.results.get(name) for row in batch]
-                values = [one.value if one else None for one in results]
-                columns[name] = pa.array(values, pa.float64())
-                statuses = [one.status if one else None for one in results]
-                columns[f"{name}_status"] = pa.array(statuses, pa.string())
-            table = pa.table(columns)
-            if writer is None:
-                writer = parquet.ParquetWriter(unfinished, table.schema)
-            writer.write_table(table)
-            yield from batch
-    finally:
-        if writer is not None:
-            writer.close()
-    if writer is not None:
-        unfinished.replace(path)
-
-
-def _all_known(batch: Iterable[Row], metrics: Iterable[str]) -> None:
-    """A table's columns are those of its first rows: what comes later must not be lost."""
-    known = set(metrics)
-    for row in batch:
-        if new := row.results.keys() - known:
-            raise InvalidArgumentError(
-                f"output: sample {short(row.id)} has {sorted(new)[0]!r}, which the first "
-                f"{TABLE_BATCH} samples have not: name the metrics, or write .jsonl"
-            )
 
 
 def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:

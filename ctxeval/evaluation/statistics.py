@@ -21,6 +21,9 @@ LARGE = 5000
 """Above so many values the central limit theorem serves: resampling them would cost gigabytes
 to move the interval's ends by a ten-thousandth."""
 
+FEWEST_PAIRS = 6
+"""Of fewer pairs not even the same sign in all of them is significant: 2 / 2**5 > 0.05."""
+
 FEW = 10
 """Below so many values an interval is more a warning than a measure."""
 
@@ -159,12 +162,14 @@ class Difference(NamedTuple):
         p: The two-sided p-value of the sign-flip test: how often a difference at least as
             great comes about if the two are alike.
         detectable: The smallest mean difference that so many pairs, differing as these do,
-            would show in 8 of 10 cases at the 5 % level; None where none differ.
+            would show in 8 of 10 cases at the 5 % level; None where that is not estimable.
+        not_estimable: Why it is not; "" where it is.
     """
 
     interval: Interval
     p: float
     detectable: float | None
+    not_estimable: str = ""
 
 
 def paired_difference(differences: Sequence[float], confidence: float = 0.95) -> Difference:
@@ -188,13 +193,19 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
         raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")
     interval = _bootstrap(differences, confidence)
     changed = [difference for difference in differences if difference != 0]
-    if not changed:
-        return Difference(interval, 1.0, None)
+    p = _sign_flip_p(changed) if changed else 1.0
     n = len(differences)
-    spread = float(np.std(differences, ddof=1)) if interval.low is not None else 0.0
-    needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
-    detectable = needed * spread / sqrt(n) if spread else None
-    return Difference(interval, _sign_flip_p(changed), detectable)
+    if n < FEWEST_PAIRS:
+        why = f"of fewer than {FEWEST_PAIRS} pairs no difference is significant at the 5 % level"
+    elif not changed:
+        why = "no pair differs"
+    elif interval.low is None:
+        why = "all pairs differ by the same"
+    else:
+        spread = float(np.std(differences, ddof=1))
+        needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
+        return Difference(interval, p, needed * spread / sqrt(n))
+    return Difference(interval, p, None, why)
 
 
 def _sign_flip_p(changed: Sequence[float]) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxeval.errors import InvalidArgumentError, short
-from ctxeval.fields import as_id
-from ctxeval.record.query import Chunk, QueryRecord
-from ctxeval.sample import Sample, Span
+from ctxeval.record.index import look_up
+from ctxeval.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +19,14 @@ class Staleness:
         moved: By the reference's key, of those the ones whose text the index has under
             another id, with that id.
         checked: How many expected ids were looked up.
+        unseen: By the reference's key, the expected ids that a retriever did not bring and
+            whose texts are not known, so that nothing can be said of them.
     """
 
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checked: int = 0
+    unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Is anything stale?"""
@@ -43,106 +44,40 @@ class Staleness:
                 for name in names
             ]
             lines.append(f"  {key}: {', '.join(told)}")
+        if self.unseen:
+            n = sum(map(len, self.unseen.values()))
+            lines.append(
+                f"{n} did not come from the retriever, which may yet have them: "
+                "give their reference_contexts, or the index's ids"
+            )
+            lines += [f"  {key}: {', '.join(names)}" for key, names in self.unseen.items()]
         return "\n".join(lines)
-
-
-def index_of(index: Any) -> dict[str, str | None]:
-    """Give the ids of an index with their texts, where they are known.
-
-    Args:
-        index: Ids; a mapping from id to text; chunks, documents or nodes (anything with an
-            id and a text); or a store of captured records (anything with `records()`).
-
-    Raises:
-        InvalidArgumentError: It is none of these.
-    """
-    read: Callable[[], Iterable[QueryRecord]] | None = getattr(index, "records", None)
-    if read is not None:
-        stages = (stage for record in read() for stage in record.retrievals)
-        return {chunk.id: chunk.text for stage in stages for chunk in stage.chunks}
-    if isinstance(index, Mapping):
-        return {as_id(name): text for name, text in index.items()}
-    if isinstance(index, str) or not isinstance(index, Iterable):
-        raise InvalidArgumentError(
-            f"index: {short(index)} is none: give its ids, a mapping from id to text, or its chunks"
-        )
-    found: dict[str, str | None] = {}
-    for item in index:
-        name, text = _id_and_text(item)
-        try:
-            found[as_id(name)] = text
-        except ValueError as error:
-            raise InvalidArgumentError(f"index: {error}") from None
-    return found
-
-
-def _id_and_text(item: Any) -> tuple[Any, str | None]:
-    for name in ("id", "node_id", "id_"):
-        if hasattr(item, name):
-            text = getattr(item, "text", None) or getattr(item, "page_content", None)
-            return getattr(item, name), text if isinstance(text, str) else None
-    return item, None
 
 
 def staleness(references: Iterable[Sample], index: Any) -> Staleness:
     """Look the expected ids up in an index; see `References.check`."""
-    known = index_of(index)
+    samples = list(references)
+    known, whole = look_up(index, samples)
     by_text = {_folded(text): name for name, text in known.items() if text}
     missing: dict[str, tuple[str, ...]] = {}
     moved: dict[str, dict[str, str]] = {}
+    unseen: dict[str, tuple[str, ...]] = {}
     checked = 0
-    for sample in references:
+    for sample in samples:
         expected = list(sample.reference_context_ids or ())
         checked += len(expected)
-        gone = tuple(name for name in expected if name not in known)
-        if not gone:
-            continue
-        missing[sample.key] = gone
         texts = dict(zip(expected, sample.reference_contexts or (), strict=False))
+        gone = [name for name in expected if name not in known]
+        unknown = () if whole else tuple(name for name in gone if name not in texts)
+        if unknown:
+            unseen[sample.key] = unknown
+        if gone := [name for name in gone if name not in unknown]:
+            missing[sample.key] = tuple(gone)
         now = {name: by_text.get(_folded(texts[name])) for name in gone if name in texts}
         if found := {name: there for name, there in now.items() if there is not None}:
             moved[sample.key] = found
-    return Staleness(missing, moved, checked)
+    return Staleness(missing, moved, checked, unseen)
 
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
-
-
-def resolve_spans(
-    samples: Iterable[Sample], chunks: Iterable[Chunk] | Mapping[Any, Span], min_overlap: int
-) -> list[Sample]:
-    """Turn expected places into ids of chunks; see `References.from_spans`."""
-    places: dict[str, list[tuple[str, Span]]] = {}
-    if isinstance(chunks, Mapping):
-        pairs = [(as_id(name), span) for name, span in chunks.items()]
-    else:
-        pairs = [(chunk.id, chunk.span) for chunk in chunks if chunk.span is not None]
-    for name, span in pairs:
-        places.setdefault(span.document, []).append((name, span))
-    resolved = []
-    lost = []
-    for sample in samples:
-        ids = {
-            name: None
-            for expected in sample.reference_spans or ()
-            for name, span in places.get(expected.document, ())
-            if min(expected.end, span.end) - max(expected.start, span.start) >= min_overlap
-        }
-        if not ids:
-            lost.append(sample.key)
-        # The texts and places that were expected don't run in parallel to the chunks' ids.
-        update = {"reference_context_ids": list(ids), "reference_contexts": None}
-        fields = {**dict(sample), **update, "reference_spans": None}
-        fields["metadata"] = {
-            **sample.metadata,
-            "reference_spans": [dict(span) for span in sample.reference_spans or ()],
-        }
-        resolved.append(Sample(**fields))
-    if lost:
-        raise InvalidArgumentError(
-            f"reference_spans: no chunk holds the places expected by {', '.join(lost[:5])}"
-            f"{' and others' if len(lost) > 5 else ''}: are the documents' ids and the chunks' "
-            "spans those of the same texts?"
-        )
-    return resolved

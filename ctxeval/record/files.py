@@ -93,7 +93,11 @@ def _json(path: Path) -> Iterator[Row]:
     if not isinstance(items, list):
         raise InvalidSampleError(f"{path}: {short(items)} is no list: {remedy}")
     for index, item in enumerate(items):
-        yield _row(f"{path}, row {index}", item)
+        place = f"{path}, row {index}"
+        try:
+            yield _row(place, item)
+        except InvalidSampleError as error:
+            yield Row(place, error)
 
 
 def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:

@@ -97,9 +97,10 @@ def _row(item: Any, place: str) -> Row:
         return Row(place, _langsmith(item, place))
     if hasattr(item, "model_dump"):
         return Row(place, _ragas(item))
-    raise InvalidSampleError(
-        f"{place}: {short(item)} is a {type(item).__name__}: give a Sample or a dict of its fields"
+    what = (
+        f"{short(item)} ({type(item).__name__}) is no sample: give a Sample or a dict of its fields"
     )
+    return Row(place, InvalidSampleError(f"{place}: {what}"))
 
 
 def _ragas(sample: Any) -> dict[str, Any]:
@@ -108,13 +109,13 @@ def _ragas(sample: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _langsmith(example: Any, place: str) -> dict[str, Any]:
+def _langsmith(example: Any, place: str) -> dict[str, Any] | InvalidSampleError:
     fields: dict[str, Any] = {"id": example.id, "metadata": example.metadata}
     for side, ours in ((example.inputs, INPUTS), (example.outputs, OUTPUTS)):
         for name, value in (side or {}).items():
             field = ours.get(str(name), str(name))
             if field in fields:
-                raise InvalidSampleError(
+                return InvalidSampleError(
                     f"{place}: {name!r} is a second {field!r} of this example: leave one"
                 )
             fields[field] = value

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from os import PathLike
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.fields import as_id
-from ctxeval.record.checking import Staleness, resolve_spans, staleness
+from ctxeval.record.checking import Staleness, staleness
+from ctxeval.record.expected import Found
 from ctxeval.record.files import file_rows
+from ctxeval.record.places import resolve_spans, told_of_lost
 from ctxeval.record.query import Chunk
 from ctxeval.record.reading import rows_of
 from ctxeval.sample import Sample, Span
-
-
-class Found(NamedTuple):
-    """What a lookup brought.
-
-    Attributes:
-        sample: The expectation, None where none was found.
-        reason: Why none was found; "" where one was.
-    """
-
-    sample: Sample | None
-    reason: str = ""
 
 
 class Options(TypedDict, total=False):
@@ -50,6 +41,10 @@ class References:
             load, and such a question is found by id only.
         metadata_columns: The names of further columns, which go to the metadata.
 
+    Attributes:
+        unresolved: By the sample's key, the expected places for which `from_spans` found
+            no chunk.
+
     Raises:
         InvalidSampleError: One of them is no sample, or lacks both id and question.
         InvalidArgumentError: Two with one id differ, or, with `strict`, two with one question.
@@ -70,6 +65,7 @@ class References:
             raise InvalidArgumentError(
                 f"references: {short(samples)} is no list: of a file, References.of(path)"
             )
+        self.unresolved: Mapping[str, tuple[Span, ...]] = {}
         self._by_id: dict[str, Sample] = {}
         self._by_question: dict[str, list[Sample]] = {}
         for row in rows_of(samples, "references"):
@@ -123,13 +119,31 @@ class References:
             samples: What `read_samples` goes through, with `reference_spans`.
             chunks: The chunks of the index, with their spans; or a mapping from id to span.
             min_overlap: How many characters of an expected place a chunk must hold.
-            **options: As of the class.
+            **options: As of the class; with `strict`, a place that no chunk holds is an error.
+
+        Returns:
+            References with the chunks' ids beside the places, so that scores by id and by
+            characters are both had. Places that no chunk holds are warned of and stand in
+            `unresolved`; a sample of which no place was found has no expected ids, so that
+            scores by id are skipped rather than wrong.
 
         Raises:
-            InvalidArgumentError: No chunk holds any of the places that a sample expects.
+            InvalidArgumentError: No chunk holds any of the places.
         """
-        given = (row.sample() for row in rows_of(samples, "references"))
-        return cls(resolve_spans(given, chunks, min_overlap), **options)
+        if isinstance(samples, (str, PathLike)):
+            samples = file_rows(samples)
+        columns = options.get("metadata_columns", ())
+        given = (row.sample(columns) for row in rows_of(samples, "references"))
+        resolved, lost = resolve_spans(given, chunks, min_overlap)
+        if lost:
+            message = told_of_lost(lost)
+            everything = not any(sample.reference_context_ids for sample in resolved)
+            if everything or options.get("strict"):
+                raise InvalidArgumentError(message)
+            warnings.warn(message, stacklevel=2)
+        made = cls(resolved, **options)
+        made.unresolved = lost
+        return made
 
     def check(self, index: Any) -> Staleness:
         """Say which expected ids an index does not have, and where their texts are now.
@@ -137,8 +151,15 @@ class References:
         Re-indexing often gives new ids, which turns every score by id to 0.
 
         Args:
-            index: Its ids; a mapping from id to text; its chunks, documents or nodes; or a
-                store of captured records, which knows what was ever retrieved.
+            index: One of
+
+                - its ids; a mapping from id to text; its chunks, documents or nodes;
+                - a vector store (`get_by_ids`), or an index or a document store
+                  (`docstore`, `docs`), which are asked for the ids;
+                - a retriever (`invoke`, `retrieve`, or a function of a question), which is
+                  asked for each expected text and each question: what it does not bring is
+                  missing where the expected text is known, and else `unseen`;
+                - a store of captured records, which knows what was ever retrieved.
 
         Returns:
             What is stale; falsy where nothing is.
@@ -238,40 +259,6 @@ class References:
             if several:
                 return Found(None, f"{len(several)} references for this question, pass ctxeval_id")
         return Found(None, "no reference has this question")
-
-
-_IN_METADATA = {
-    "ctxeval_reference": "reference",
-    "ctxeval_reference_ids": "reference_context_ids",
-    "ctxeval_reference_contexts": "reference_contexts",
-}
-
-KEYS = ("ctxeval_id", *_IN_METADATA)
-"""What a query's metadata may say to ctxeval."""
-
-
-def unknown_in(metadata: Mapping[str, Any]) -> list[str]:
-    """Give the metadata keys that look as if they were for ctxeval, and are none of `KEYS`."""
-    return [key for key in metadata if key.startswith("ctxeval_") and key not in KEYS]
-
-
-def expected_in(metadata: Mapping[str, Any]) -> Found | None:
-    """Take what is expected from a query's own metadata.
-
-    Args:
-        metadata: What the application passed along; `ctxeval_reference`,
-            `ctxeval_reference_ids` and `ctxeval_reference_contexts` count.
-
-    Returns:
-        The expectation, or why it can't be one; None where none of the keys is there.
-    """
-    fields = {field: metadata[key] for key, field in _IN_METADATA.items() if key in metadata}
-    if not fields:
-        return None
-    try:
-        return Found(Sample(**fields))
-    except InvalidSampleError as error:
-        return Found(None, f"the query's metadata is no reference: {error}")
 
 
 def _normal(question: str) -> str:

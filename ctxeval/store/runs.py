@@ -143,7 +143,7 @@ def get(database: Database, id: str) -> Run:
     """
     found = find(database, fingerprint(id))
     if not found:
-        names = [run.id for run in find(database)]
+        names = [repr(run.id)[1:-1] for run in find(database)]
         hint = near(id, names) if names else "it holds no runs at all"
         raise StoreError(f"{database.place.shown} holds no run {short(id)}: {hint}")
     return found[-1]

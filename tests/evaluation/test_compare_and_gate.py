@@ -172,3 +172,23 @@ class TestGate:
         assert ctxeval_gate(run(HIGH), run(LOW))
         with pytest.raises(AssertionError):
             ctxeval_gate(run(LOW), run(HIGH))
+
+
+def test_runs_are_taken_as_files_too(tmp_path):
+    before, after = run(LOW), run(HIGH)
+    files = [one.save(tmp_path / f"{n}.jsonl") for n, one in enumerate((before, after))]
+    expected = compare(before, after)
+    assert compare(*files) == compare(str(files[0]), after) == expected
+    assert gate(files[1], files[0]) == gate(after, before)
+    with pytest.raises(InvalidArgumentError, match=r"run: 5 is no Evaluation"):
+        compare(5, after)
+    with pytest.raises(InvalidArgumentError, match=r"minimum: .* is no mapping"):
+        gate(after, minimum=["m"])
+
+
+def test_runs_without_a_common_sample_say_so():
+    change = compare(run(LOW), run(LOW, start=100))["m"]
+    assert (change.pairs, change.dropped) == (0, 64)
+    assert change.note == "no id is in both: '0' before, '100' now"
+    one = compare(run([0.5, "failed"]), run(["failed", 0.5]))["m"]
+    assert one.note == "no sample has a value in both"

@@ -156,6 +156,29 @@ def test_the_p_value_is_never_0():
     assert paired_difference([0.5] * 40).p >= 1 / 10_001
 
 
+@pytest.mark.parametrize(
+    ("differences", "why"),
+    [
+        pytest.param([0.1, 0.2, -0.1, 0.3, 0.2], "of fewer than 6 pairs no difference", id="five"),
+        pytest.param([0.5], "of fewer than 6 pairs", id="one"),
+        pytest.param([0.0] * 9, "no pair differs", id="none differs"),
+        pytest.param([0.5] * 9, "all pairs differ by the same", id="all alike"),
+    ],
+)
+def test_where_no_detectable_difference_is_estimable(differences, why):
+    found = paired_difference(differences)
+    assert found.detectable is None
+    assert found.not_estimable.startswith(why)
+
+
+def test_six_pairs_are_the_fewest_that_can_show_a_difference():
+    assert paired_difference([0.1, 0.2, 0.3, 0.1, 0.2]).p > 0.05
+    six = paired_difference([0.1, 0.2, 0.3, 0.1, 0.2, 0.3])
+    assert six.p < 0.05
+    assert six.detectable is not None
+    assert six.not_estimable == ""
+
+
 def test_the_detectable_difference_by_hand():
     differences = [0.5, -0.5] * 32
     spread = np.std(differences, ddof=1)

@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+import ctxeval
 from ctxeval import Chunk, InvalidArgumentError, References, Sample, Span
 
 REFERENCES = References(
@@ -111,9 +112,111 @@ def test_from_captured_chunks_and_with_a_least_overlap():
     strict = References.from_spans(SAMPLES[:1], chunks, min_overlap=2).lookup("q1").sample
     assert loose.reference_context_ids == ("one", "two")
     assert strict.reference_context_ids == ("two",)
-    assert strict.metadata["reference_spans"] == [{"document": "d", "start": 10, "end": 20}]
+    assert strict.reference_spans == (Span("d", 10, 20),)
 
 
-def test_places_that_no_chunk_holds_are_an_error():
-    with pytest.raises(InvalidArgumentError, match="no chunk holds the places expected by"):
-        References.from_spans(SAMPLES, {"x": Span("d", 10, 20)})
+def test_a_place_keeps_its_characters_beside_the_ids():
+    references = References.from_spans(
+        SAMPLES[1:], {"d1": Span("d", 90, 120), "e0": Span("e", 0, 9)}
+    )
+    expected = references.lookup("q2").sample
+    assert len(expected.reference_spans) == 2
+    retrieved = {"retrieved_context_ids": ["d1"], "retrieved_spans": [Span("d", 90, 120)]}
+    scores = ctxeval.score(
+        expected.model_copy(update=retrieved), ["span_recall", "id_based_context_recall"]
+    )
+    assert scores["span_recall"].value == 10 / 15
+    assert scores["id_based_context_recall"].value == 0.5
+
+
+def test_places_that_no_chunk_holds_are_warned_of_and_kept():
+    chunks = {"x": Span("d", 10, 20), "y": Span("e", 3, 9)}
+    with pytest.warns(UserWarning, match=r"no chunk holds 1 of the places, expected by \w+: are"):
+        references = References.from_spans(SAMPLES, chunks)
+    ((key, places),) = references.unresolved.items()
+    assert (key, places) == (SAMPLES[1].key, (Span("d", 95, 105),))
+    assert references.lookup("q1").sample.reference_context_ids == ("x",)
+    assert references.lookup("q2").sample.reference_context_ids == ("y",)
+    with pytest.raises(InvalidArgumentError, match="no chunk holds 1 of"):
+        References.from_spans(SAMPLES, chunks, strict=True)
+
+
+def test_a_sample_of_which_no_place_was_found_is_skipped_by_id():
+    with pytest.warns(UserWarning, match="no chunk holds 2"):
+        references = References.from_spans(SAMPLES, {"x": Span("d", 10, 20)})
+    expected = references.lookup("q2").sample
+    assert expected.reference_context_ids is None
+    assert expected.reference_spans == SAMPLES[1].reference_spans
+
+
+def test_chunks_of_other_documents_are_an_error():
+    with pytest.raises(InvalidArgumentError, match="no chunk holds 3 of the places"):
+        References.from_spans(SAMPLES, {"x": Span("z", 10, 20)})
+
+
+class Retriever:
+    """Brings the chunks that hold what is asked for, with ids as a framework has them."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def invoke(self, text):
+        words = text.casefold()
+        return [
+            Chunk(0, name, "document_id", held)
+            for name, held in self.chunks.items()
+            if held.casefold() in words or words in held.casefold()
+        ]
+
+
+def test_a_retriever_is_asked_for_the_expected_texts():
+    references = References(
+        [
+            {"id": "moved", "reference_context_ids": ["a"], "reference_contexts": ["Text one."]},
+            {"id": "there", "reference_context_ids": ["b"], "reference_contexts": ["Text two."]},
+            {"id": "gone", "reference_context_ids": ["c"], "reference_contexts": ["Text nine."]},
+            {"id": "?", "user_input": "What?", "reference_context_ids": ["d"]},
+        ]
+    )
+    retriever = Retriever({"new": "Text one.", "b": "Text two.", "z": "What? That."})
+    for asked in (retriever, retriever.invoke):
+        found = references.check(asked)
+        assert found.missing == {"moved": ("a",), "gone": ("c",)}
+        assert found.moved == {"moved": {"a": "new"}}
+        assert found.unseen == {"?": ("d",)}
+        assert "1 did not come from the retriever" in str(found)
+
+
+def test_retrievers_and_stores_of_the_frameworks():
+    documents = pytest.importorskip("langchain_core.documents")
+    embeddings = pytest.importorskip("langchain_core.embeddings")
+    vectorstores = pytest.importorskip("langchain_core.vectorstores")
+    store = vectorstores.InMemoryVectorStore(embeddings.DeterministicFakeEmbedding(size=8))
+    store.add_documents(
+        [
+            documents.Document(id="new", page_content="Text one."),
+            documents.Document(id="b", page_content="Text two."),
+        ]
+    )
+    references = References(
+        [
+            {"id": "1", "reference_context_ids": ["a"], "reference_contexts": ["Text one."]},
+            {"id": "2", "reference_context_ids": ["b"]},
+        ]
+    )
+    found = references.check(store)
+    assert (found.missing, found.moved) == ({"1": ("a",)}, {"1": {"a": "new"}})
+    asked = references.check(store.as_retriever())
+    assert (asked.missing, asked.moved, asked.unseen) == (found.missing, found.moved, {})
+
+
+def test_a_document_store_of_llamaindex():
+    schema = pytest.importorskip("llama_index.core.schema")
+    docstore = pytest.importorskip("llama_index.core.storage.docstore")
+    store = docstore.SimpleDocumentStore()
+    store.add_documents([schema.TextNode(id_="new", text="Text one.")])
+    references = References(
+        [{"id": "1", "reference_context_ids": ["a"], "reference_contexts": ["Text one."]}]
+    )
+    found = references.check(store)
+    assert (found.missing, found.moved) == ({"1": ("a",)}, {"1": {"a": "new"}})

@@ -1,0 +1,124 @@
+"""Results as tables: for pandas, for Arrow, for Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.evaluation.rows import Row, json_line, unfinished_of
+from ctxeval.extras import load
+
+TABLE_BATCH = 10_000
+
+
+def flat_rows(rows: Iterable[Row], metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Give a flat dict per row; see `Evaluation.to_dicts`."""
+    taken = {"id", "user_input", *metrics, *(f"{name}_status" for name in metrics)}
+    for row in rows:
+        results = row.results
+        yield {
+            "id": row.id,
+            "user_input": row.sample.user_input,
+            **{
+                f"metadata.{key}" if key in taken else key: value
+                for key, value in row.sample.metadata.items()
+            },
+            **{name: result.value for name, result in results.items()},
+            **{f"{name}_status": result.status for name, result in results.items()},
+        }
+
+
+def whole(value: Any) -> Any:
+    r"""Write what no UTF-8 can hold, half of a surrogate pair, as `\ud83d`; the rest stays."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-8", "backslashreplace").decode()
+        return value
+    if isinstance(value, Mapping):
+        return {whole(key): whole(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [whole(item) for item in value]
+    return value
+
+
+def arrow_table(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Make a pyarrow Table of flat dicts, with the columns of all of them.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    pa = load("pyarrow", "to_arrow()", "arrow")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({whole(name): _arrow(pa, [row.get(name) for row in rows]) for name in names})
+
+
+def _arrow(pa: Any, values: Sequence[Any]) -> Any:
+    values = [whole(value) for value in values]
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):  # of several kinds, or of none that Arrow knows
+        texts = [
+            value if value is None or isinstance(value, str) else json_line(value).rstrip()
+            for value in values
+        ]
+        return pa.array(texts, pa.string())
+
+
+def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """Write ids, values and statuses to a Parquet file while passing the rows on.
+
+    A tenth of `write_run`'s file; verdicts and samples are left out.
+
+    Args:
+        path: The file.
+        rows: The rows.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    pa = load("pyarrow", "writing a .parquet file", "arrow")
+    parquet = load("pyarrow.parquet", "writing a .parquet file", "arrow")
+    unfinished = unfinished_of(path)
+    writer = None
+    metrics: list[str] = []
+    rows = iter(rows)
+    try:
+        while batch := list(islice(rows, TABLE_BATCH)):
+            if writer is None:
+                metrics = list(dict.fromkeys(name for row in batch for name in row.results))
+            _all_known(batch, metrics)
+            columns: dict[str, Any] = {
+                "id": pa.array([whole(row.id) for row in batch], pa.string())
+            }
+            for name in metrics:
+                results = [row.results.get(name) for row in batch]
+                values = [one.value if one else None for one in results]
+                columns[name] = pa.array(values, pa.float64())
+                statuses = [one.status if one else None for one in results]
+                columns[f"{name}_status"] = pa.array(statuses, pa.string())
+            table = pa.table(columns)
+            if writer is None:
+                writer = parquet.ParquetWriter(unfinished, table.schema)
+            writer.write_table(table)
+            yield from batch
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is not None:
+        unfinished.replace(path)
+
+
+def _all_known(batch: Iterable[Row], metrics: Iterable[str]) -> None:
+    """A table's columns are those of its first rows: what comes later must not be lost."""
+    known = set(metrics)
+    for row in batch:
+        if new := row.results.keys() - known:
+            raise InvalidArgumentError(
+                f"output: sample {short(row.id)} has {sorted(new)[0]!r}, which the first "
+                f"{TABLE_BATCH} samples have not: name the metrics, or write .jsonl"
+            )
