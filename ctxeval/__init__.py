@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ctxeval.evaluation.evaluate import aevaluate, evaluate
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.evaluation.gate import GateFailure, gate
+    from ctxeval.evaluation.pooling import pooled
     from ctxeval.evaluation.rows import Row
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
@@ -87,6 +88,7 @@ _LAZY = {
     "Evaluation": "ctxeval.evaluation.evaluation",
     "GateFailure": "ctxeval.evaluation.gate",
     "gate": "ctxeval.evaluation.gate",
+    "pooled": "ctxeval.evaluation.pooling",
     "Row": "ctxeval.evaluation.rows",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
@@ -178,6 +180,7 @@ __all__ = [
     "llm_factory",
     "load_ipython_extension",
     "metric_by_name",
+    "pooled",
     "read_samples",
     "resolve_metrics",
     "score",
