@@ -39,7 +39,8 @@ class Score:
         run_id: The run's id that the score is of, as the framework knows it: the query's own, or
             a stage's; None where the stage has none.
         trace_id: The trace's id; None where the application was not traced.
-        span_id: The span's id that the score is of: that of the retrieval, else the query's.
+        span_id: The span's id that the score is of: that of the retrieval, else, where there
+            were several, the query's.
         stage: Which of the query's retrievals it is of, by its order; None: the query itself.
         sample_id: The id of what was expected; the query's where nothing was.
         chunk_index: Which of the stage's chunks it is of, 0 for the best; None for a metric's.
@@ -188,7 +189,7 @@ class _Of:
     ) -> Score:
         record = self.record
         of = "" if self.stage is None else str(self.stage.order)
-        where = stage or record.final
+        where = stage or _retrieved(record)
         span = (where and where.traced) or (None if stage else record.traced)
         return Score(
             id=str(uuid.uuid5(_NAMESPACE, "\n".join([sendable(record.id), of, name, what]))),
@@ -206,6 +207,16 @@ class _Of:
             explanation=sendable(explanation),
             **said,
         )
+
+
+def _retrieved(record: QueryRecord) -> Retrieval | None:
+    """Give the one stage that retrieved what the query's scores are of: no prompt retrieves."""
+    stage = record.final
+    if stage is None or stage.kind != "prompt":
+        return stage
+    others = [one for one in record.retrievals if one.outermost and one.kind != "prompt"]
+    given = [one for one in others if one.order in stage.inputs] if stage.inputs else others
+    return given[0] if len(given) == 1 else None
 
 
 def _chunk_name(result: MetricResult) -> str:

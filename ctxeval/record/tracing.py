@@ -26,23 +26,43 @@ class TraceSpan(NamedTuple):
         return cls(f"{context.trace_id:032x}", f"{context.span_id:016x}")
 
 
-def current_span() -> TraceSpan | None:
+_RETRIEVERS = {
+    "gen_ai.operation.name": "retrieval",
+    "openinference.span.kind": "RETRIEVER",
+    "langfuse.observation.type": "retriever",
+}
+"""What tells a retriever's span, by the conventions that are about."""
+
+
+def current_span(*, retrieval: bool = False) -> TraceSpan | None:
     """Give the span that the code is running in: OpenTelemetry's, else MLflow's own.
 
     Asks only what the application has loaded, and never raises.
+
+    Args:
+        retrieval: Only give a span that says that it is a retriever's?
     """
     try:
-        return _of_opentelemetry() or _of_mlflow()
+        return _of_opentelemetry(retrieval) or _of_mlflow(retrieval)
     except Exception:
         return None
 
 
-def _of_opentelemetry() -> TraceSpan | None:
+def _of_opentelemetry(retrieval: bool) -> TraceSpan | None:
     trace = sys.modules.get("opentelemetry.trace")
-    return None if trace is None else TraceSpan.of(trace.get_current_span())
+    if trace is None:
+        return None
+    span = trace.get_current_span()
+    if retrieval:
+        said = getattr(span, "attributes", None) or {}
+        if not any(said.get(name) == value for name, value in _RETRIEVERS.items()):
+            return None
+    return TraceSpan.of(span)
 
 
-def _of_mlflow() -> TraceSpan | None:
+def _of_mlflow(retrieval: bool) -> TraceSpan | None:
     mlflow = sys.modules.get("mlflow")
     span = None if mlflow is None else mlflow.get_current_active_span()
-    return None if span is None else TraceSpan(span.trace_id.removeprefix("tr-"), span.span_id)
+    if span is None or (retrieval and span.span_type != "RETRIEVER"):
+        return None
+    return TraceSpan(span.trace_id.removeprefix("tr-"), span.span_id)

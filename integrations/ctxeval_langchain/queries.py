@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ctxeval import Recorder
+from ctxeval import Recorder, TraceSpan
 
 
 class RetrieverRun:
@@ -24,9 +24,20 @@ class RetrieverRun:
         seconds: How long it took; None while it is open.
         copies: What it returned, copied.
         error: What went wrong; "" where nothing did.
+        traced: Its own span in the application's trace, where it has one.
     """
 
-    __slots__ = ("around", "copies", "error", "name", "place", "query", "seconds", "started")
+    __slots__ = (
+        "around",
+        "copies",
+        "error",
+        "name",
+        "place",
+        "query",
+        "seconds",
+        "started",
+        "traced",
+    )
 
     def __init__(self, query: Any, name: str, around: int | None, place: int) -> None:
         """Begin."""
@@ -38,6 +49,7 @@ class RetrieverRun:
         self.seconds: float | None = None
         self.copies: Any = ()
         self.error = ""
+        self.traced: TraceSpan | None = None
 
 
 class Failure(NamedTuple):
@@ -124,6 +136,7 @@ class Query:
         failed: The runs that failed, when it was over.
         prompts: What models were shown, by run, in order, where that is captured.
         output: The root's output.
+        traced: Its span in the application's trace, or the one that it ran in.
     """
 
     __slots__ = (
@@ -145,6 +158,7 @@ class Query:
         "retrievals",
         "root_id",
         "started",
+        "traced",
     )
 
     def __init__(
@@ -174,6 +188,7 @@ class Query:
         self.failed: Mapping[int, Failure] = {}
         self.prompts: dict[int, Any] = {}
         self.output: Any = None
+        self.traced: TraceSpan | None = None
 
     @property
     def spread(self) -> bool:

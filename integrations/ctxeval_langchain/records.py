@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -61,6 +62,7 @@ class Reader:
             metadata={key: value for key, value in passed.items() if key.startswith("ctxeval")},
             started=datetime.fromtimestamp(query.started, UTC),
             ended=datetime.fromtimestamp(query.ended, UTC),
+            traced=query.traced,
         )
 
     def _seek(self, option: str, found: str | None, value: Any) -> None:
@@ -108,8 +110,16 @@ class Reader:
                 order=place[run_id],
                 latency=run.seconds or 0.0,
                 error=_error(run) or ("" if query.root_id in query.failed else given_up[run_id]),
+                started=_moment_of(run.started),
+                run_id=str(UUID(int=run_id)),
+                traced=run.traced,
             )
         return [made[run_id] for run_id in counted]
+
+
+def _moment_of(reading: float) -> datetime:
+    """Say when the performance clock read so."""
+    return datetime.fromtimestamp(time.time() - time.perf_counter() + reading, UTC)
 
 
 def _error(run: RetrieverRun) -> str:

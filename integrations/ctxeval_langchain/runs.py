@@ -13,6 +13,7 @@ from ctxeval_langchain.forking import lock_for
 from ctxeval_langchain.nesting import called_from, enter
 from ctxeval_langchain.queries import Part, Query, RetrieverRun
 from ctxeval_langchain.reading import question_of
+from ctxeval_langchain.tracing import span_of_query, span_of_retrieval
 
 logger = logging.getLogger("ctxeval")
 
@@ -100,7 +101,7 @@ class OpenQueries:
         new = run_id.int
         parent = None if parent_run_id is None else parent_run_id.int
         given_up: Sequence[Query] = ()
-        root = None
+        root = run = None
         with self._lock:
             known = self._query_of.get(new)
             if known is not None:  # the handler was given twice
@@ -127,8 +128,13 @@ class OpenQueries:
                     query.parts[new] = Part(name, input, metadata or {})
             if retrieves:
                 around, place = enter(new, query)
-                query.retrievals[new] = RetrieverRun(input, name or "retriever", around, place)
-        # Not under the lock: to look into an input may be to run the application's code.
+                run = RetrieverRun(input, name or "retriever", around, place)
+                query.retrievals[new] = run
+        # Not under the lock: what follows may run the application's code.
+        if root is not None:
+            root.traced = span_of_query(new)
+        if run is not None:
+            run.traced = span_of_retrieval(new)
         if part and root is not None and self._may_be_several(root):
             root.parts = {}
         return given_up
@@ -247,7 +253,10 @@ class OpenQueries:
                 run.copies = copies
                 run.error = f"{type(error).__name__}: {error}" if error else problem
                 run.seconds = time.perf_counter() - run.started
-            return self._end(run_id.int, True, error, None)
+            ended = self._end(run_id.int, True, error, None)
+        if run is not None and run.traced is None:  # our handler may be before the tracing's own
+            run.traced = span_of_retrieval(run_id.int)
+        return _traced(ended)
 
     def end(
         self,
@@ -269,7 +278,8 @@ class OpenQueries:
             The query, where this run is its root.
         """
         with self._lock:
-            return self._end(run_id.int, output, error, late_input)
+            ended = self._end(run_id.int, output, error, late_input)
+        return _traced(ended)
 
     def _end(
         self, run_id: int, output: Any, error: BaseException | None, late_input: Any
@@ -295,3 +305,9 @@ class OpenQueries:
         """Give every open query up."""
         with self._lock:
             return [self._close(query) for query in list(self._roots.values())]
+
+
+def _traced(ended: Query | None) -> Query | None:
+    if ended is not None and ended.traced is None:
+        ended.traced = span_of_query(ended.root_id)
+    return ended

@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxeval import QueryStatus, Recorder
+from ctxeval import QueryStatus, Recorder, TraceSpan
 from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.stages import Frame, Stage
+from ctxeval_llamaindex.tracing import span_of_query
 
 if TYPE_CHECKING:
     from ctxeval_llamaindex.takers import Taker
@@ -63,6 +64,7 @@ class Query:
         started: When it began.
         ended: When it ended.
         outcome: How it ended; None while it is under way.
+        traced: Its span in the application's trace, or the one that it ran in.
     """
 
     __slots__ = (
@@ -81,6 +83,7 @@ class Query:
         "started",
         "step_failed",
         "takers",
+        "traced",
     )
 
     def __init__(
@@ -106,6 +109,7 @@ class Query:
         self.failed: Failure | None = None
         self.step_failed: Failure | None = None
         self.outcome: Outcome | None = None
+        self.traced: TraceSpan | None = span_of_query()
         self.started = self.ended = time.time()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -44,6 +45,7 @@ class Reader:
             metadata=query.metadata,
             started=datetime.fromtimestamp(query.started, UTC),
             ended=datetime.fromtimestamp(query.ended, UTC),
+            traced=query.traced,
         )
 
     def _question(self, query: Query) -> str | None:
@@ -83,9 +85,16 @@ class Reader:
                 latency=0.0 if one.stage.kind == PROMPT else one.stage.seconds or 0.0,
                 error=one.error,
                 inputs=one.inputs,
+                started=_moment_of(one.stage.started),
+                traced=None if one.stage.kind == PROMPT else one.stage.traced,
             )
             for order, one in enumerate(places)
         ]
+
+
+def _moment_of(reading: float) -> datetime:
+    """Say when the performance clock read so."""
+    return datetime.fromtimestamp(time.time() - time.perf_counter() + reading, UTC)
 
 
 def _kind(order: int, places: Sequence[Place]) -> Literal["retrieve", "rerank", "prompt"]:

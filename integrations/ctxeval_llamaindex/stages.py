@@ -10,6 +10,7 @@ from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.reading import text_of
 from ctxeval_llamaindex.snapshots import Copy, Fields, copies, ids_of, snapshot
 from ctxeval_llamaindex.spans import PROMPT, RERANK, RETRIEVE, SCOPES
+from ctxeval_llamaindex.tracing import span_of_stage
 
 if TYPE_CHECKING:
     from ctxeval_llamaindex.queries import Query
@@ -34,6 +35,7 @@ class Stage:
         seconds: How long it took; None while it is open.
         fields: A snapshot of what it gave; of a synthesizer, of what it was given.
         error: What went wrong; "" where nothing did.
+        traced: Its own span in the application's trace, where it has one.
     """
 
     __slots__ = (
@@ -49,6 +51,7 @@ class Stage:
         "scope",
         "seconds",
         "started",
+        "traced",
     )
 
     def __init__(self, frame: Frame, owner: Any, documents: bool) -> None:
@@ -72,6 +75,7 @@ class Stage:
         self.seconds: float | None = None
         self.fields: Fields = ()
         self.error = ""
+        self.traced = span_of_stage()
         self.started = time.perf_counter()
 
     @property
@@ -173,6 +177,8 @@ def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> 
 def end_stage(stage: Stage, result: Any, whole: bool) -> None:
     """Note what a stage gave; if that can't be read, the stage says so too."""
     stage.seconds = time.perf_counter() - stage.started
+    if stage.traced is None:  # our handler may be before the tracing's own
+        stage.traced = span_of_stage()
     if stage.frame.failed is not None:
         stage.error = stage.frame.failed.text
     elif stage.kind != PROMPT:

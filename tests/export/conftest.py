@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from recording_server import RecordingServer, serving
 
+SERVERS = "CTXEVAL_SERVERS"
+"""The variable with the folder of Phoenix' and MLflow's programs, if not beside this Python."""
+
 STARTING_SECONDS = 300
 """How long a server may take to start: on a busy machine Phoenix makes its tables in minutes."""
 
@@ -42,10 +45,10 @@ def free_ports(n: int) -> list[int]:
 def running(
     program: str, arguments: Sequence[str], health: str, folder: Path, **environment: str
 ) -> Iterator[None]:
-    """Run a program that stands beside this Python until it is not needed any more."""
-    binary = Path(sys.executable).with_name(program)
+    """Run a program until it is not needed any more."""
+    binary = Path(os.environ.get(SERVERS, Path(sys.executable).parent)) / program
     if not binary.exists():
-        pytest.skip(f"{program} is not in this environment: see CONTRIBUTING.md, Exports")
+        pytest.skip(f"no {binary}: set {SERVERS}, see CONTRIBUTING.md")
     log = folder / f"{program}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -86,7 +89,7 @@ def _answers(url: str) -> bool:
 @pytest.fixture(scope="session")
 def phoenix_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run Phoenix; give its address."""
-    pytest.importorskip("phoenix.client", reason="arize-phoenix is not installed")
+    pytest.importorskip("phoenix.client", reason="arize-phoenix-client is not installed")
     folder = tmp_path_factory.mktemp("phoenix")
     port, grpc = free_ports(2)
     url = f"http://127.0.0.1:{port}"

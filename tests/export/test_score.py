@@ -162,6 +162,16 @@ def test_chunks_of_a_prompt_are_told_where_they_were_retrieved() -> None:
     ]
 
 
+@pytest.mark.parametrize("inputs", [(), (0,)])
+def test_a_prompts_score_is_of_the_retrieval_that_filled_it(inputs: tuple[int, ...]) -> None:
+    found = Retrieval("q", chunks(["a", "b"]), "found", order=0)
+    prompt = Retrieval("q", chunks(["a"]), "prompt", "prompt", order=1, inputs=inputs)
+    record = traced(scored(a_query(retrievals=[found, prompt]), ("id_based_context_recall",)))
+    prompt.traced = None
+    assert record.final is prompt
+    assert by_name(scores_of(record))["id_based_context_recall"].span_id == f"{0xB:016x}"
+
+
 def test_a_query_that_nobody_traced_has_no_trace() -> None:
     assert {(one.trace_id, one.span_id) for one in scores_of(scored(a_query()))} == {(None, None)}
 

@@ -1,0 +1,27 @@
+"""Which span of the application's tracing a LlamaIndex span is."""
+
+from __future__ import annotations
+
+import sys
+
+from ctxeval import TraceSpan, current_span
+
+_OPENINFERENCE = "openinference.instrumentation.llama_index"
+
+
+def span_of_query() -> TraceSpan | None:
+    """Give the span of the query that begins or ends here and now, or the one around it."""
+    return _by_openinference() or current_span()
+
+
+def span_of_stage() -> TraceSpan | None:
+    """Give the span of the stage that begins or ends here and now, where it has one of its own."""
+    return _by_openinference() or current_span(retrieval=True)
+
+
+def _by_openinference() -> TraceSpan | None:
+    module = sys.modules.get(_OPENINFERENCE)
+    try:
+        return None if module is None else TraceSpan.of(module.get_current_span())
+    except Exception:  # of a version that is yet to come
+        return None
