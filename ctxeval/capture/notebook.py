@@ -84,7 +84,7 @@ class Tracing:
         assert self.recorder is not None
         notes = [note for note in self.recorder.notes if note not in self._notes]
         self._notes.update(notes)
-        output = Output(records, notes, (lambda: self._new(0)) if others else None)
+        output = Output(records, notes, more=(lambda: self._new(0)) if others else None)
         output.show()
         self._last = output if others else None
 

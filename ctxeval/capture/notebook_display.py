@@ -16,6 +16,7 @@ from ctxeval.report.view import QueryView
 
 if TYPE_CHECKING:
     from ctxeval.capture.recorder import Recorder
+    from ctxeval.report.content import Score
 
 logger = logging.getLogger("ctxeval")
 
@@ -73,6 +74,7 @@ class Output:
     Args:
         records: The queries that it shows.
         notes: What it says besides, a line each.
+        scores: The metrics over all queries, to be shown first.
         more: Gives the queries that came since, and whether others may come.
     """
 
@@ -80,12 +82,14 @@ class Output:
         self,
         records: Iterable[QueryRecord],
         notes: Sequence[str] = (),
+        scores: Sequence[Score] = (),
         more: Callable[[], tuple[list[QueryRecord], bool]] | None = None,
     ) -> None:
         """See the class."""
         self._id = uuid4().hex
         self._records = list(records)
         self._notes = notes
+        self._scores = scores
         self._more = more
         self._shown: object = None
         self._sent = 0.0
@@ -139,7 +143,7 @@ class Output:
 
         pending = any(record.pending for record in self._records)
         later = ["Some scores are still to come: %ctxeval report shows them."] if pending else []
-        print_queries(Views(self._records), [*self._notes, *later])
+        print_queries(Views(self._records), [*self._notes, *later], self._scores)
 
     def send(self, *, update: bool = True) -> int:
         """Send it as it is now.
@@ -155,7 +159,7 @@ class Output:
         from ctxeval.report.notebook import bundle
 
         self._shown = self._state()
-        data = bundle(Views(self._records), self._notes, width())
+        data = bundle(Views(self._records), self._notes, self._scores, width())
         show_in: Any = display  # IPython declares no types for it
         show_in(data, raw=True, display_id=self._id, update=update)
         self._sent = time.monotonic()
@@ -263,4 +267,4 @@ def bundle_of(recorder: Recorder) -> dict[str, str]:
         n = recorder.without_retrieval
         without = f" {n} ended without any retrieval." if n else ""
         notes = [f"No query was captured so far.{without} {recorder.setup}", *notes]
-    return bundle(Views(records), notes, width())
+    return bundle(Views(records), notes, (), width())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ctxeval.capture.notebook_display import show
+from ctxeval.capture.notebook_display import Output, show
 from ctxeval.capture.notebook_options import USAGE, parsed, recorder_of
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import install_adapters
-from ctxeval.errors import CtxEvalError, InvalidArgumentError
+from ctxeval.errors import CtxEvalError, InvalidArgumentError, MissingExtraError
+from ctxeval.record.query import QueryRecord
 
 if TYPE_CHECKING:
     from ctxeval.capture.notebook import Tracing
+    from ctxeval.report.content import Score
 
 
 def queries(n: int) -> str:
@@ -82,4 +84,25 @@ class Magic:
             recorder.flush()
         except KeyboardInterrupt:
             print("interrupted: what is still being judged follows")
-        show(recorder)
+            show(recorder)
+            return
+        if file is not None:
+            print(f"the report is in {recorder.evaluation().report(file)}")
+            return
+        from ctxeval.evaluation.reporting import scores_of
+
+        scores: tuple[Score, ...] = ()
+        notes = recorder.notes
+        records = sorted(recorder.records, key=_mean)
+        if len(records) > 1:
+            notes = [*notes, "The worst first, by the mean of their scores."]
+            try:
+                scores = scores_of(recorder.evaluation())
+            except MissingExtraError as error:
+                notes = [*notes, str(error)]
+        Output(records, notes, scores).show()
+
+
+def _mean(record: QueryRecord) -> float:
+    values = [one.value for one in record.scores.values() if one.value is not None]
+    return sum(values) / len(values) if values else 2.0  # what has none comes last

@@ -42,6 +42,7 @@ def environment() -> Environment:
         "percent": wording.percent,
         "count": wording.count,
         "range": wording.span,
+        "spark": wording.spark,
         "missed": wording.missed,
         "given": wording.given,
         "similarity": wording.similarity,
@@ -62,6 +63,7 @@ def render_queries(
     characters: int = 600,
     size: int = 300_000,
     unfolded: int = 3,
+    head: str = "",
     style: bool = True,
 ) -> str:
     """Render queries as a piece of HTML, to be put into a page or a notebook.
@@ -73,6 +75,7 @@ def render_queries(
         characters: How many characters of a text are shown at most.
         size: How many bytes of HTML may be made; queries that don't fit are counted.
         unfolded: How many queries stand open; the others are a line that opens.
+        head: HTML to be put before the queries, as part of the piece.
         style: Put the style sheet in front?
 
     Returns:
@@ -84,6 +87,7 @@ def render_queries(
     template = environment().get_template("queries.html.j2")
     sheet = environment().get_template("query.css.j2").render()
     parts = [f"<style>\n{sheet}</style>\n"] if style else []
+    parts.append(head)
     room = size - sum(len(part.encode()) for part in parts) - 200
     shown = 0
     for view in views[:queries]:

@@ -6,17 +6,22 @@ from collections.abc import Sequence
 
 from ctxeval.errors import MissingExtraError
 from ctxeval.report import wording
+from ctxeval.report.content import Score
 from ctxeval.report.view import QueryView
 
 
 def bundle(
-    views: Sequence[QueryView], notes: Sequence[str] = (), width: int = 110
+    views: Sequence[QueryView],
+    notes: Sequence[str] = (),
+    scores: Sequence[Score] = (),
+    width: int = 110,
 ) -> dict[str, str]:
     """Write queries in the forms that a notebook chooses from, by their MIME type.
 
     Args:
         views: The queries; of more than 20 the rest is counted.
         notes: What should be said besides, a line each.
+        scores: The metrics over all queries, to be shown first.
         width: How many columns the text has.
 
     Returns:
@@ -26,36 +31,51 @@ def bundle(
     try:
         from ctxeval.report.html import environment, render_queries
 
-        html = environment().get_template("notes.html.j2").render(notes=lines)
-        html += render_queries(views) if views else ""
+        head = environment().get_template("notes.html.j2").render(notes=lines)
+        if scores:
+            table = environment().get_template("scores.html.j2")
+            head += table.render(scores=scores, queries=len(views))
+        html = render_queries(views, head=head)
     except MissingExtraError as error:
-        return {"text/plain": _text(views, [*lines, str(error)], width)}
-    return {"text/plain": _text(views, lines, width), "text/html": html}
+        return {"text/plain": _text(views, [*lines, str(error)], scores, width)}
+    return {"text/plain": _text(views, lines, scores, width), "text/html": html}
 
 
-def print_queries(views: Sequence[QueryView], notes: Sequence[str] = ()) -> None:
-    """Print queries in a terminal, in colours where it has any; the text of `bundle` otherwise."""
+def print_queries(
+    views: Sequence[QueryView], notes: Sequence[str] = (), scores: Sequence[Score] = ()
+) -> None:
+    """Print the same in a terminal, in colours where it has any."""
     lines = [wording.line(note, 500) for note in notes]
     try:
         from rich.console import Console
 
+        from ctxeval.report.terminal import show_scores
         from ctxeval.report.text import show_queries
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise
-        print(_text(views, lines, 0))
+        print(_text(views, lines, (), 0))
         return
     print(*lines, sep="\n", end="\n" if lines else "")
+    if scores:
+        show_scores(scores, Console())
     show_queries(views, Console())
 
 
-def _text(views: Sequence[QueryView], lines: Sequence[str], width: int) -> str:
+def _text(
+    views: Sequence[QueryView], lines: Sequence[str], scores: Sequence[Score], width: int
+) -> str:
     try:
-        from ctxeval.report.text import queries_as_text
+        from ctxeval.report.text import as_text, queries_as_text
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise
         n = len(views)
         missing = MissingExtraError("the text of queries", "rich", "report")
         return "\n".join([*lines, f"{n} {'query' if n == 1 else 'queries'}", str(missing)])
-    return "\n".join([*lines, queries_as_text(views, width=width)]).strip()
+    table = []
+    if scores:
+        from ctxeval.report.terminal import show_scores
+
+        table = [as_text(lambda console: show_scores(scores, console), width)]
+    return "\n".join([*lines, *table, queries_as_text(views, width=width)]).strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 
 from rich import box
@@ -32,16 +32,24 @@ def queries_as_text(
         size: From how many characters on no further query is begun; the rest is counted.
         width: How many columns it has.
     """
+
+    def show(console: Console) -> None:
+        shown = 0
+        for view in views[:queries]:
+            if console.file.tell() >= size:
+                break
+            _show_query(view, console, chunks)
+            shown += 1
+        _print_more(console, len(views) - shown, "queries")
+
+    return as_text(show, width)
+
+
+def as_text(show: Callable[[Console], None], width: int) -> str:
+    """Write what is printed on a console, without colours."""
     written = StringIO()
     # In a notebook, rich would show it there instead.
-    console = Console(file=written, width=width, color_system=None, force_jupyter=False)
-    shown = 0
-    for view in views[:queries]:
-        if written.tell() >= size:
-            break
-        _show_query(view, console, chunks)
-        shown += 1
-    _print_more(console, len(views) - shown, "queries")
+    show(Console(file=written, width=width, color_system=None, force_jupyter=False))
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
@@ -79,7 +87,8 @@ def _show_query(view: QueryView, console: Console, chunks: int) -> None:
 
 def _print_more(console: Console, left: int, what: str) -> None:
     if left > 0:
-        console.print(f"  {left} more {what}")
+        one = {"queries": "query", "chunks": "chunk"}.get(what, what)
+        console.print(f"  {left} more {one if left == 1 else what}")
 
 
 def _plain(*justified: str) -> Table:

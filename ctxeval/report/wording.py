@@ -52,7 +52,7 @@ def line(text: str, limit: int | None = None) -> str:
     return clean(" ".join(text.split()), limit)
 
 
-def split(text: str, limit: int = 160) -> tuple[str, str]:
+def split(text: str, limit: int = 140) -> tuple[str, str]:
     """Part a text at a blank into what is read first, as one line, and the rest.
 
     Returns:

@@ -133,12 +133,25 @@ def test_a_second_on_begins_anew(kernel):
 
 
 def test_the_report_holds_all_cells(kernel):
-    kernel.run("chain.invoke('one');")
-    kernel.run("chain.invoke('two');")
+    kernel.run("%ctxeval on --references references --metrics ndcg@10 hit_rate@1")
+    kernel.run(ASK)
+    kernel.run("chain.invoke('no reference');")
     shown = kernel.run("%ctxeval report")
     assert [one.kind for one in shown] == ["display_data"]
-    assert "one" in shown[0].html
-    assert "two" in shown[0].html
+    for form in (shown[0].html, shown[0].text):
+        for word in (QUESTION, "no reference", "95 % interval", "0.387", "50 %", "skipped"):
+            assert word in form
+        assert form.index(QUESTION) < form.index("no reference has this question")
+
+
+def test_the_report_goes_to_a_file_too(kernel, tmp_path):
+    pytest.importorskip("matplotlib")
+    kernel.run(ASK)
+    (said,) = kernel.run(f"%ctxeval report {tmp_path / 'report.html'}")
+    assert "report.html" in said.text
+    assert QUESTION in (tmp_path / "report.html").read_text()
+    (said,) = kernel.run(f"%ctxeval report {tmp_path / 'nowhere' / 'report.html'}")
+    assert "UsageError: path: " in said.text
 
 
 def test_an_inner_block_has_its_own_records(kernel):
