@@ -58,6 +58,15 @@ class OpenAICompatible:
         self._client = PerLoop(make_client)
         self._dialect = dialect_of(endpoint, model)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Send all but what was learnt of the endpoint: each process learns that itself."""
+        return {name: value for name, value in vars(self).items() if name != "_dialect"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was sent."""
+        vars(self).update(state)
+        self._dialect = dialect_of(self.endpoint, self.model)
+
     @property
     def identity(self) -> Mapping[str, Any]:
         """Endpoint, model and parameters; no key, and nothing that may hold one."""

@@ -129,6 +129,10 @@ class PerLoop(Generic[T]):
         self.make = make
         self._made: tuple[asyncio.AbstractEventLoop, T] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and send without what was made: that belongs to its loop."""
+        return type(self), (self.make,)
+
     def get(self) -> T:
         """Give the running loop's own, made at its first use."""
         loop = asyncio.get_running_loop()

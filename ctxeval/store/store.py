@@ -193,6 +193,20 @@ class Store:
 
         return usage.of(self._database, day)
 
+    def take_turn(self, name: str, seconds: float) -> float:
+        """Take the next turn of those that all processes take, so that they come evenly.
+
+        Args:
+            name: What they take turns at: a model, say.
+            seconds: How long after this turn the next one is.
+
+        Returns:
+            In how many seconds this turn is: 0 where nobody was before it.
+        """
+        from ctxeval.store import usage
+
+        return usage.take_turn(self._database, name, seconds)
+
     def stats(self) -> Stats:
         """Say what it holds."""
         from ctxeval.store.upkeep import stats

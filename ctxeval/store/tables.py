@@ -70,7 +70,8 @@ STATE = Table(
     Column("value", BigInteger, nullable=False),
 )
 """`version`: of the schema. `texts`: the last number given to a text. `generation`: how often
-texts were removed, so that whoever remembers their numbers knows when to forget them."""
+texts were removed, so that whoever remembers their numbers knows when to forget them.
+`turn…`: the microsecond of the next turn that somebody may take."""
 
 TEXTS = Table(
     "ctxeval_texts",
