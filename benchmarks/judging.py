@@ -82,7 +82,8 @@ async def _bare(samples: list[ctxeval.Sample], url: str) -> None:
 
 
 def main() -> None:
-    with endpoint(0) as url:
+    with endpoint(0) as served:
+        url = served.url
         llm = ctxeval.llm_factory("m", base_url=url, concurrency=CONCURRENCY)
         samples = _samples(2 * SAMPLES, claims=True)
         _score(samples, llm, MemoryCache())
@@ -99,7 +100,8 @@ def main() -> None:
         report("client CPU of a joint judgement", 1000 * median(ours), "ms")
         report("client CPU of a joint judgement / a bare create", median(ratios), "×", limit=1.5)
         run(llm.aclose())
-    with endpoint(LATENCY) as url:
+    with endpoint(LATENCY) as served:
+        url = served.url
         llm = ctxeval.llm_factory("m", base_url=url, concurrency=CONCURRENCY)
         samples = _samples(SAMPLES, claims=False)
         cache = MemoryCache()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 LINES: list[tuple[str, str, str, str]] = []
 
@@ -32,3 +33,23 @@ def table() -> str:
     """Write the figures as a Markdown table."""
     rows = [("benchmark", "figure", "limit", ""), ("---",) * 4, *LINES]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def side_by_side(name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Print what was measured of several at once: one JSON line, and a table."""
+    print(json.dumps({"benchmark": name, "rows": rows}))
+    print(f"\n### {name}\n\n{_markdown(rows)}\n", flush=True)
+
+
+def _markdown(rows: Sequence[dict[str, Any]]) -> str:
+    names = list(dict.fromkeys(column for row in rows for column in row))
+    lines = [[_cell(row.get(name, "")) for name in names] for row in rows]
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)
+    )
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,34 @@
+"""One Ray on this machine for all of its tests, stopped at the end."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Nothing is told to anybody, and Ray speaks on the loopback alone.
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def ray() -> Iterator[Any]:
+    """Start Ray on two processors."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("ray.data", reason="Ray's data library is not installed")
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address="127.0.0.1",
+        object_store_memory=200 * 2**20,
+    )
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield ray
+    ray.shutdown()
