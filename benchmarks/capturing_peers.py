@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -81,6 +83,19 @@ def langfuse() -> Iterator[Any]:
     yield {"callbacks": [CallbackHandler(public_key="none")]}
 
 
+@contextmanager
+def mlflow() -> Iterator[Any]:
+    import mlflow
+    from mlflow.langchain.langchain_tracer import MlflowLangchainTracer
+
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    with TemporaryDirectory() as folder:
+        mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+        mlflow.search_traces()  # makes the tables
+        yield {"callbacks": [MlflowLangchainTracer()]}
+        mlflow.flush_trace_async_logging()
+
+
 def _exporter() -> Any:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -108,4 +123,6 @@ def peers() -> dict[str, Any]:
         found["openinference"] = openinference
     if find_spec("langfuse"):
         found["langfuse"] = langfuse
+    if find_spec("mlflow"):
+        found["mlflow"] = mlflow
     return found
