@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from statistics import quantiles
 from typing import Any
 
@@ -116,9 +117,29 @@ def _measure(ask: Callable[[], float]) -> tuple[float, float]:
     return by_appending - bare, by_ctxeval - bare
 
 
+def _openinference(ask: Callable[[], float]) -> float:
+    """Time openinference's instrumentation, which is for good; its spans go nowhere."""
+    from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+
+    from benchmarks.capturing_peers import provider
+
+    instrumentor = LlamaIndexInstrumentor()
+    rounds = []
+    for _ in range(ROUNDS // 3):
+        bare = ask()
+        instrumentor.instrument(tracer_provider=provider())
+        rounds.append((bare, ask()))
+        instrumentor.uninstrument()
+    bare, traced = (quantiles(times, n=8)[0] for times in zip(*rounds, strict=True))
+    return traced - bare
+
+
 def main() -> None:
     for name, ask in (("sync", _sync), ("async", _async)):
         appending, ours = (1e6 * seconds for seconds in _measure(ask))
         report(f"added to a retrieve by appending, {name}", appending, "µs")
         report(f"added to a retrieve by ctxeval, {name}", ours, "µs")
+        if find_spec("openinference"):
+            traced = 1e6 * _openinference(ask)
+            report(f"added to a retrieve by openinference, {name}", traced, "µs")
         report(f"ctxeval / appending in LlamaIndex, {name}", ours / appending, "×", limit=3)

@@ -18,38 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 CHUNKS = 10
-WORDS = [
-    "the",
-    "carrier",
-    "inspects",
-    "parcels",
-    "before",
-    "they",
-    "leave",
-    "a",
-    "warehouse",
-    "and",
-    "notes",
-    "weight",
-    "size",
-    "value",
-    "of",
-    "every",
-    "item",
-    "so",
-    "that",
-    "customs",
-    "officers",
-    "may",
-    "compare",
-    "them",
-    "with",
-    "what",
-    "was",
-    "declared",
-    "at",
-    "origin",
-]
+WORDS = [f"word{number}" for number in range(500)]
 
 Rows = list[dict[str, Any]]
 Scores = list[float | None]
@@ -66,7 +35,7 @@ def rows(count: int) -> Rows:
             ),
             "response": f"Parcel {number} went by post.",
             "retrieved_contexts": [
-                f"Chunk {chunk} of {number}: {' '.join(draw.choices(WORDS, k=110))}"[:600]
+                f"Chunk {chunk} of {number}: {' '.join(draw.choices(WORDS, k=75))}"[:600]
                 for chunk in range(CHUNKS)
             ],
         }

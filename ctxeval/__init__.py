@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ctxeval.capture.notebook import load_ipython_extension, unload_ipython_extension
     from ctxeval.capture.recorder import Recorder
     from ctxeval.capture.trace import trace
+    from ctxeval.evaluation.columns import score_table
     from ctxeval.evaluation.compare import Comparison, compare
     from ctxeval.evaluation.evaluate import aevaluate, evaluate
     from ctxeval.evaluation.evaluation import Evaluation
@@ -83,6 +84,7 @@ _LAZY = {
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
     "Comparison": "ctxeval.evaluation.compare",
     "compare": "ctxeval.evaluation.compare",
+    "score_table": "ctxeval.evaluation.columns",
     "aevaluate": "ctxeval.evaluation.evaluate",
     "evaluate": "ctxeval.evaluation.evaluate",
     "Evaluation": "ctxeval.evaluation.evaluation",
@@ -184,6 +186,7 @@ __all__ = [
     "read_samples",
     "resolve_metrics",
     "score",
+    "score_table",
     "text_id",
     "trace",
     "unload_ipython_extension",

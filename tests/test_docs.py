@@ -2,7 +2,11 @@
 
 import contextlib
 import io
+import os
 import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,9 @@ BLOCK = re.compile(
     r"(?P<mark><!--[^\n]*-->\n)?```python\n(?P<code>.*?)```(?:\n\n```text\n(?P<output>.*?)```)?",
     re.DOTALL,
 )
-FRAMEWORKS = ("langchain_core", "llama_index")
+FRAMEWORKS = ("langchain_core", "llama_index", "pyarrow")
+ENGINES = ("ray", "pyspark", "daft")
+"""Each runs in a process of its own, with whatever it starts."""
 
 
 def blocks():
@@ -29,9 +35,21 @@ def test_a_block_runs_and_prints_what_stands_below_it(block):
     if block["mark"] and "needs a key" in block["mark"]:
         compile(code, "block", "exec")
         return
-    for framework in FRAMEWORKS:
-        if re.search(rf"^(from|import) {framework}", code, re.MULTILINE):
-            pytest.importorskip(framework)
+    imported = [
+        name
+        for name in (*FRAMEWORKS, *ENGINES)
+        if re.search(rf"^(from|import) {name}\b", code, re.MULTILINE)
+    ]
+    for name in imported:
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    if set(imported) & set(ENGINES):
+        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "DO_NOT_TRACK": "1", "DAFT_ANALYTICS_ENABLED": "0"}
+        run = [sys.executable, "-c", code]
+        done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **quiet})
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == (block["output"] or "")
+        return
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):

@@ -8,7 +8,7 @@ import pytest
 
 from ctxeval import MissingExtraError
 
-PACKAGES = ("ctxeval", "ctxeval_langchain", "ctxeval_llamaindex")
+PACKAGES = ("ctxeval", "ctxeval_langchain", "ctxeval_llamaindex", "ctxeval_ray")
 
 
 def modules():

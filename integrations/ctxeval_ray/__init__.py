@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     from ctxeval_ray.dataset import score_dataset
 except ModuleNotFoundError as error:
-    if error.name not in ("ray", "ray.data", "pyarrow"):
+    if error.name not in ("ray", "pandas", "pyarrow"):
         raise
     raise ModuleNotFoundError(
         "ctxeval_ray needs Ray with its data library: pip install 'ctxeval[ray]'", name=error.name

@@ -41,7 +41,7 @@ class Batches:
     def __init__(self, metrics: Metrics, errors: Errors) -> None:
         """See the class."""
         self._metrics = metrics
-        self._errors = errors
+        self._errors: Errors = errors
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Add the columns."""
@@ -80,7 +80,7 @@ class JudgedBatches:
             return judges[judge.shared_by]
 
         self._metrics = chosen.with_judges(limited)
-        self._errors = errors
+        self._errors: Errors = errors
         self._concurrency = concurrency
 
     async def __call__(self, batch: pa.Table) -> AsyncIterator[pa.Table]:

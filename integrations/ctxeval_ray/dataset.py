@@ -1,4 +1,5 @@
 """Scores for the rows of a data set, as two more columns for each metric."""
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

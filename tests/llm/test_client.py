@@ -756,3 +756,16 @@ def test_the_server_fails_alike_in_every_run(connect, ask):
 
     assert run_once(1) == run_once(1)
     assert run_once(1) != run_once(2)
+
+
+def test_a_model_is_sent_without_its_connections(connect, serve, ask):
+    """To another process, which opens its own, and learns itself what the endpoint takes."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    server = serve(PARIS)
+    llm = connect(server)
+    assert is_yes(run(ask(llm)))
+    sent = cloudpickle.loads(cloudpickle.dumps(llm))
+    assert sent.identity == llm.identity
+    assert is_yes(run(ask(sent)))
+    assert server.connections == 2
+    run(sent.aclose())

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 # Nothing is told to anybody, and Ray speaks on the loopback alone.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +26,7 @@ def ray() -> Iterator[Any]:
         logging_level="ERROR",
         _node_ip_address="127.0.0.1",
         object_store_memory=200 * 2**20,
+        _system_config={"worker_niceness": 0},  # else whatever else runs is served first
     )
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield ray

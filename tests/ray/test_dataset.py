@@ -10,6 +10,7 @@ import pytest
 from openai_server import OpenAIServer
 
 import ctxeval
+from ctxeval.llm.loop import run
 from ctxeval.testing import ScriptedLLM
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -113,6 +114,7 @@ def test_a_model_judges_in_actors_behind_a_shuffle(
     store = tmp_path / "store.db"
     scored = score_dataset(shuffled, metrics, llm=llm, actors=actors, store=store)
     local = ctxeval.evaluate(rows, metrics, llm=llm, store=tmp_path / "other.db")
+    run(llm.aclose())
     found = rows_of(scored)
     assert [row["id"] for row in found] == list(range(60))
     for metric in metrics:

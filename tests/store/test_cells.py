@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -140,3 +141,22 @@ def test_one_of_a_url_a_store_and_none(tmp_path: Any, given_as: Any) -> None:
     assert Store.of(tmp_path / "a.db") is store
     assert Store.of(tmp_path / "b.db") is not store
     assert Store.of(None) is None
+
+
+def test_turns_come_evenly_whoever_takes_them(url: str) -> None:
+    one, two = Store(url), Store(url)
+    started = time.monotonic()
+    waits = [store.take_turn("model", 10) for store in (one, two, one, two)]
+    spent = time.monotonic() - started
+    for place, wait in enumerate(waits):
+        assert 10 * place - spent - 0.001 <= wait <= 10 * place
+    assert one.take_turn("another model", 10) == 0
+    one.close()
+    two.close()
+
+
+def test_a_turn_that_nobody_waits_for_is_now(url: str) -> None:
+    with Store(url) as store:
+        store.take_turn("model", 0.01)
+        time.sleep(0.02)
+        assert store.take_turn("model", 0.01) == 0
