@@ -74,11 +74,15 @@ def test_groups_need_a_key_that_is_there():
 
 def test_what_has_no_cluster_depends_on_nothing():
     pytest.importorskip("scipy")
-    found = evaluate(SAMPLES, ["hit_rate@1"])
-    own = {"0": "x", "1": "y", "2": "x", "3": "y", "4": "4", "5": "5"}
+    samples = [{**SAMPLES[n % 2], "id": n, "metadata": {}} for n in range(30)]
+    found = evaluate(
+        [{**one, "metadata": {"topic": "x"}} for one in samples[:6]] + samples[6:], ["hit_rate@1"]
+    )
     (by_key,) = found.summary(clusters="topic")
-    (by_hand,) = found.summary(clusters=lambda row: own[row.id])
+    (by_hand,) = found.summary(clusters=lambda row: "x" if int(row.id) < 6 else row.id)
+    (in_one,) = found.summary(clusters=lambda row: "x" if int(row.id) < 6 else "none")
     assert by_key == by_hand
+    assert by_key.interval != in_one.interval
 
 
 @pytest.mark.parametrize("bad", [5, None, b"x"])
