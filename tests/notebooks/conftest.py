@@ -8,14 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-pytest.importorskip("ipykernel")
-pytest.importorskip("jinja2")
-pytest.importorskip("rich")
-manager = pytest.importorskip("jupyter_client.manager")
-
 
 class Message(NamedTuple):
-    """What a kernel sent to its frontends."""
+    """What a kernel sent to its frontends, and when."""
 
     kind: str
     content: dict[str, Any]
@@ -39,7 +34,9 @@ class Kernel:
     """A kernel, and a frontend that listens to it."""
 
     def __init__(self) -> None:
-        self.manager, self.client = manager.start_new_kernel(kernel_name="python3")
+        from jupyter_client.manager import start_new_kernel
+
+        self.manager, self.client = start_new_kernel(kernel_name="python3")
 
     def run(self, cell: str, late: float = 0.0) -> list[Message]:
         """Run a cell.
@@ -67,7 +64,7 @@ class Kernel:
                 if end is None:
                     raise TimeoutError("the cell does not end") from error
                 return
-            yield Message(got["msg_type"], got["content"], time.monotonic())
+            yield Message(got["msg_type"], got["content"], got["header"]["date"].timestamp())
             idle = got["content"].get("execution_state") == "idle"
             if idle and got["parent_header"].get("msg_id") == request and end is None:
                 end = time.monotonic() + late

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -163,14 +162,3 @@ def test_a_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, m
     rendering.environment.cache_clear()
     assert f"pip install 'ctxeval[{extra}]'" in both["text/plain"]
     assert ("text/html" in both) == (module != "jinja2")
-
-
-def test_the_largest_output_is_made_quickly():
-    recorder = Recorder()
-    for number in range(1000):
-        one = record(number, "word " * 500, chunks=10, stages=2)
-        recorder.submit(number, number, lambda one=one: one)
-    recorder.flush()
-    before = time.process_time()
-    recorder._repr_mimebundle_()
-    assert time.process_time() - before < 5
