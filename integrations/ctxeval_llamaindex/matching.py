@@ -25,6 +25,10 @@ def misplaced(nodes: Sequence[AnyNode], id_from: IdFrom, expected: Collection[st
     ids = [found_id(node, id_from) for node in nodes]
     if not nodes or not wanted or wanted.intersection(ids):
         return ""
+    lacking = [node.node_id for node, one in zip(nodes, ids, strict=True) if one is None]
+    note = f"{len(lacking)} of {len(ids)} nodes lack {_a(id_from)}" if lacking else ""
+    if wanted.intersection(lacking):
+        return f"{note}: their node ids stand in"
     keys = dict.fromkeys(key for node in nodes for key in node.metadata)
     for place in ("node_id", "source_id", *(f"metadata:{key}" for key in keys)):
         found = wanted.intersection(found_id(node, place) for node in nodes)
@@ -33,8 +37,7 @@ def misplaced(nodes: Sequence[AnyNode], id_from: IdFrom, expected: Collection[st
                 f"no expected id is {_a(id_from)}, but {len(found)} of {len(wanted)} are "
                 f"{_several(place)}: give id_from={place!r}"
             )
-    lacking = ids.count(None)
-    return f"{lacking} of {len(ids)} nodes lack {_a(id_from)}" if lacking else ""
+    return note
 
 
 def _a(id_from: IdFrom) -> str:

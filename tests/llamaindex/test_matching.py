@@ -140,6 +140,15 @@ def test_ids_in_another_place_are_named(id_from, expected, advice):
         assert advice in result.feedback
 
 
+def test_node_ids_that_stand_in_are_told_where_they_are_found():
+    evaluator = ContextEvaluator("id_based_context_recall", id_from="metadata:nope")
+    result = evaluator.evaluate_response("Q?", SOURCES, reference_ids=["n1"])
+    assert result.score == 1
+    assert result.metric_result.reason == (
+        "3 of 3 nodes lack a 'nope' in the metadata: their node ids stand in"
+    )
+
+
 @pytest.mark.parametrize(
     ("metric", "expected", "given"),
     [
