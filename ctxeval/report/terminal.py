@@ -24,7 +24,7 @@ WORST = 3
 
 
 def table(*headings: str, left: int = 1) -> Table:
-    """Make a plain table whose columns don't wrap.
+    """Make a plain table; where it is too wide, its texts wrap and its numbers stay whole.
 
     Args:
         *headings: The columns.
@@ -32,7 +32,10 @@ def table(*headings: str, left: int = 1) -> Table:
     """
     made = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for place, heading in enumerate(headings):
-        made.add_column(heading, no_wrap=True, justify="left" if place < left else "right")
+        if place < left:
+            made.add_column(heading, overflow="fold")
+        else:
+            made.add_column(heading, no_wrap=True, justify="right")
     return made
 
 
@@ -66,6 +69,11 @@ def show_report(report: Report, console: Console) -> None:
     show_cost(report.usage, console)
 
 
+def _text(value: str, limit: int) -> Text:
+    """Give a text as it stands: rich would take its brackets for markup."""
+    return Text(wording.line(value, limit))
+
+
 def _title(title: str, console: Console) -> None:
     console.print(Text(f"\n{title}", style="bold"))
 
@@ -82,7 +90,7 @@ def show_scores(scores: Sequence[Score], console: Console) -> None:
     made = table("metric", "0 to 1", "mean", "95 % interval", "scored", left=2)
     for one in scores:
         made.add_row(
-            wording.line(one.metric, 80),
+            _text(one.metric, 80),
             wording.spark(one.counts),
             wording.number(one.mean),
             wording.span(one.low, one.high, one.method),
@@ -99,7 +107,7 @@ def show_changes(changes: Sequence[Change], console: Console) -> None:
     made.add_column("pairs", justify="right")
     for one in changes:
         made.add_row(
-            wording.line(one.metric, 80),
+            _text(one.metric, 80),
             Text(one.verdict, style={"better": "green", "worse": "red"}.get(one.verdict, "")),
             wording.number(one.before),
             wording.number(one.now),
@@ -119,14 +127,14 @@ def show_changes(changes: Sequence[Change], console: Console) -> None:
 
 
 def _show_funnel(funnel: Funnel, console: Console) -> None:
-    console.print(f"Relevant by {funnel.judge}.")
+    console.print(Text(f"Relevant by {wording.line(funnel.judge, 80)}."))
     headings = ("queries", "found", "lost", "chunks", "relevant", "with any", "median time")
-    made = table("stage", "of what was expected", *headings, left=2)
+    made = table("stage", "expected", *headings, left=2)
     for stage in funnel.stages:
         share = stage.covered / stage.expected if stage.expected else 0
         made.add_row(
             Text(f"{stage.kind} {wording.line(stage.name, 40)}".strip()),
-            wording.bar(share) if stage.expected else "",
+            wording.bar(share, 12) if stage.expected else "",
             wording.count(stage.queries),
             wording.percent(stage.covered, stage.expected),
             "–" if stage.lost is None else wording.count(stage.lost),
@@ -147,7 +155,7 @@ def _show_funnel(funnel: Funnel, console: Console) -> None:
 def _show_ranking(ranking: Ranking, console: Console) -> None:
     made = table("rank", "chunks", left=0)
     for judge in ranking.judges:
-        made.add_column(f"by {wording.line(judge, 40)}", no_wrap=True)
+        made.add_column(_text(f"by {judge}", 40), no_wrap=True)
     for one in ranking.ranks:
         cells = [_share(relevant, judged) for relevant, judged in one.relevant]
         made.add_row(str(one.rank), wording.count(one.chunks), *cells)
@@ -155,7 +163,7 @@ def _show_ranking(ranking: Ranking, console: Console) -> None:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{wording.bar(part / whole)} {wording.percent(part, whole)}" if whole else "–"
+    return f"{wording.bar(part / whole, 12)} {wording.percent(part, whole)}" if whole else "–"
 
 
 def _show_opened(opened: Sequence[Shown], console: Console) -> None:
@@ -181,7 +189,7 @@ def show_missing(scores: Sequence[Score], reasons: Sequence[Reason], console: Co
     for one in scores:
         bounds = one.bounds if one.failed else None
         made.add_row(
-            wording.line(one.metric, 80),
+            _text(one.metric, 80),
             *map(wording.count, (one.scored, one.undefined, one.failed, one.skipped)),
             "–" if bounds is None else wording.span(*bounds, ""),
         )
@@ -203,7 +211,7 @@ def _show_agreements(agreements: Sequence[Agreement], console: Console) -> None:
     made = table("judge", "of", "verdicts", "unanimous", "pairs agree", "kappa", "unread", left=2)
     for one in agreements:
         made.add_row(
-            wording.line(one.judge, 80),
+            _text(one.judge, 80),
             one.what,
             wording.count(one.verdicts),
             wording.percent(one.unanimous, one.verdicts),

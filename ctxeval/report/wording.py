@@ -9,6 +9,8 @@ from ctxeval.report.view import MetricView, QueryView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
+_MARKS = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_PILES = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 _WORDS = re.compile(r"\S+")
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "�")
 _HARMLESS = str.maketrans(
@@ -28,7 +30,7 @@ def clean(text: str, limit: int | None = None) -> str:
     r"""Make a text harmless to show: it keeps its lines and loses what steers its reader.
 
     Control characters, half surrogate pairs and what turns the direction of writing around
-    become "�".
+    become "�"; of marks that pile up on one letter eight stay.
 
     Args:
         text: The text.
@@ -41,15 +43,16 @@ def clean(text: str, limit: int | None = None) -> str:
         'abc…'
     """
     if limit is not None and len(text) > limit:
-        return f"{text[: limit - 1].translate(_HARMLESS)}…"
-    return text.replace("\r\n", "\n").translate(_HARMLESS)
+        text = f"{text[: limit - 1]}…"
+    return _PILES.sub(r"\1", text.replace("\r\n", "\n").translate(_HARMLESS))
 
 
 def line(text: str, limit: int | None = None) -> str:
     """Make a text harmless and fold it into one line."""
-    if limit is not None:
-        text = text[: 8 * limit + 80]  # a megabyte of blanks need not be folded
-    return clean(" ".join(text.split()), limit)
+    if limit is None or len(text) <= 8 * limit:
+        return clean(" ".join(text.split()), limit)
+    # A megabyte of blanks need not be folded.
+    return clean(f"{' '.join(text[: 8 * limit].split())} …", limit)
 
 
 def split(text: str, limit: int = 140) -> tuple[str, str]:
