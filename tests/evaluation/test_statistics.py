@@ -145,6 +145,23 @@ def test_many_pairs_agree_with_scipy():
     assert paired_difference(differences).p == pytest.approx(theirs, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("differences", "theirs"),
+    [
+        pytest.param(
+            [-0.2] * 5 + [0] * 5 + [0.05] * 13 + [0.25] * 1 + [0.3] * 6, 0.07047, id="30 pairs"
+        ),
+        pytest.param(
+            [-0.15] * 9 + [0] * 12 + [0.1] * 18 + [0.25] * 5 + [0.35] * 6, 0.00104, id="50 pairs"
+        ),
+    ],
+)
+def test_many_pairs_agree_with_ranx(differences, theirs):
+    """Its `fisher_randomization_test` of the same pairs, with 100,000 permutations."""
+    error = math.sqrt(theirs * (1 - theirs) / 10_000)
+    assert paired_difference(differences).p == pytest.approx(theirs, abs=4 * error + 1e-4)
+
+
 def test_no_difference_at_all():
     found = paired_difference([0.0] * 30)
     assert found.p == 1
