@@ -133,8 +133,8 @@ class OpenQueries:
         # Not under the lock: what follows may run the application's code.
         if root is not None:
             root.traced = span_of_query(new)
-        if run is not None:
-            run.traced = span_of_retrieval(new)
+        if run is not None and (root is None or root.traced is not None):
+            run.traced = span_of_retrieval(new)  # which is none where the query has none
         if part and root is not None and self._may_be_several(root):
             root.parts = {}
         return given_up
@@ -254,9 +254,11 @@ class OpenQueries:
                 run.error = f"{type(error).__name__}: {error}" if error else problem
                 run.seconds = time.perf_counter() - run.started
             ended = self._end(run_id.int, True, error, None)
-        if run is not None and run.traced is None:  # our handler may be before the tracing's own
+        _trace(ended)
+        untold = run is not None and run.traced is None  # our handler may be before the tracing's
+        if run is not None and untold and (ended is None or ended.traced is not None):
             run.traced = span_of_retrieval(run_id.int)
-        return _traced(ended)
+        return ended
 
     def end(
         self,
@@ -279,7 +281,8 @@ class OpenQueries:
         """
         with self._lock:
             ended = self._end(run_id.int, output, error, late_input)
-        return _traced(ended)
+        _trace(ended)
+        return ended
 
     def _end(
         self, run_id: int, output: Any, error: BaseException | None, late_input: Any
@@ -307,7 +310,6 @@ class OpenQueries:
             return [self._close(query) for query in list(self._roots.values())]
 
 
-def _traced(ended: Query | None) -> Query | None:
+def _trace(ended: Query | None) -> None:
     if ended is not None and ended.traced is None:
         ended.traced = span_of_query(ended.root_id)
-    return ended
