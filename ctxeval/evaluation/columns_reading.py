@@ -114,11 +114,13 @@ def read_texts(column: Any) -> Texts | None:
 
 def lengths_of(column: Any) -> Ints | None:
     """Give the lengths of the lists of a column, -1 where there is none; None if it has none."""
+    if arrow().types.is_map(column.type):
+        column = _unmapped(column, column.keys)
     if not _listlike(column.type):
         return None
-    lengths = arrow("pyarrow.compute").list_value_length(column)
-    filled: Ints = _numpy(lengths.fill_null(-1)).astype(np.int64)
-    return filled
+    lengths = _lengths(column)
+    lengths[_nulls(column)] = -1
+    return lengths
 
 
 def size(column: Any) -> int:

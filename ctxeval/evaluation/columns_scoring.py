@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,17 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxeval.errors import InvalidSampleError
-from ctxeval.evaluation.columns_formulas import Floats, Formula, Standing, formula_of
-from ctxeval.evaluation.columns_ids import (
-    Bools,
-    Ints,
-    Numbers,
-    Rows,
-    Side,
-    Strings,
-    distinct,
-    find,
-)
+from ctxeval.evaluation.columns_by_id import score_ids
+from ctxeval.evaluation.columns_formulas import Floats, Formula, formula_of
+from ctxeval.evaluation.columns_ids import Bools
 from ctxeval.evaluation.columns_reading import (
     IdColumn,
     arrow,
@@ -152,11 +143,29 @@ class TableScorer:
         else:
             wrong = self._wrong(batch, suspects, first)
         if ids is not None:
-            scores |= _by_ids(*ids, self._formulas, wrong)
+            scores |= self._by_id(batch, *ids, wrong)
         if texts is not None:
+            missing = texts[0].missing | texts[1].missing
             for metrics in self._by_text.values():
-                scores |= _by_texts(*texts, metrics, wrong)
+                values, expects = score_texts(*texts, metrics)
+                statuses = _statuses(expects, missing, wrong)
+                scores |= {name: Scores(of_one, statuses) for name, of_one in values.items()}
         return scores
+
+    def _by_id(
+        self, batch: Any, retrieved: IdColumn, expected: IdColumn, wrong: Bools
+    ) -> dict[str, Scores]:
+        values, expects, alone = score_ids(retrieved, expected, self._formulas)
+        alone = alone[~wrong[alone]]
+        if len(alone):
+            metrics = [metric for metric in self._metrics if metric.name in self._formulas]
+            read = samples(batch.take(arrow().array(alone)), self._place, 0)
+            by_row, _ = self._row_by_row(read, metrics)
+            for name, scores in by_row.items():
+                values[name][alone] = scores.values
+                expects[alone] = scores.statuses == SCORED
+        statuses = _statuses(expects, retrieved.missing | expected.missing, wrong)
+        return {name: Scores(of_one, statuses) for name, of_one in values.items()}
 
     def _row_by_row(
         self, rows: Iterable[Sample | InvalidSampleError], metrics: Sequence[Metric]
@@ -220,64 +229,8 @@ def _uneven(batch: Any) -> Bools:
     return marked
 
 
-def _by_ids(
-    retrieved: IdColumn, expected: IdColumn, formulas: dict[str, Formula], wrong: Bools
-) -> dict[str, Scores]:
-    n = len(wrong)
-    sides = _sides(retrieved, expected)
-    values = {name: np.zeros(n) for name in formulas}
-    wanted = np.zeros(n, np.int64)
-    for rows in _alike(retrieved.lengths, expected.lengths):
-        ours, theirs = sides[0].of(rows), sides[1].of(rows)
-        found = find(ours, theirs)
-        grades = None
-        if expected.grades is not None:
-            grades = np.where(found.repeats, 0, theirs.grid(expected.grades, 0))
-        standing = Standing(found, grades, partial(distinct, ours))
-        wanted[rows] = standing.expected
-        for name, formula in formulas.items():
-            values[name][rows] = formula(standing)
-    statuses = _statuses(wanted > 0, retrieved.missing | expected.missing, wrong)
-    return {name: Scores(numbers, statuses) for name, numbers in values.items()}
-
-
-def _by_texts(
-    retrieved: Texts, references: Texts, metrics: Sequence[Metric], wrong: Bools
-) -> dict[str, Scores]:
-    values, expects = score_texts(retrieved, references, metrics)
-    statuses = _statuses(expects, retrieved.missing | references.missing, wrong)
-    return {name: Scores(numbers, statuses) for name, numbers in values.items()}
-
-
 def _statuses(expects: Bools, missing: Bools, wrong: Bools) -> Codes:
     statuses = np.where(expects, SCORED, UNDEFINED).astype(np.int8)
     statuses[missing] = SKIPPED
     statuses[wrong] = FAILED
     return statuses
-
-
-def _sides(retrieved: IdColumn, expected: IdColumn) -> tuple[Side, Side]:
-    pa = arrow()
-    numbers = retrieved.numbers and expected.numbers
-    sides = []
-    for column in (retrieved, expected):
-        values = column.values
-        if numbers:
-            ids: Numbers | Strings = Numbers(values)
-        else:
-            values = values.cast(pa.string()) if column.numbers else values
-            ids = Strings(values, wide=pa.types.is_large_string(values.type))
-        sides.append(Side(ids, column.starts, column.lengths))
-    return sides[0], sides[1]
-
-
-def _alike(one: Ints, other: Ints) -> Iterator[Rows]:
-    """Part rows into such as have lists of about equal lengths."""
-    if not len(one):
-        return
-    if one.min() == one.max() and other.min() == other.max():
-        yield slice(None)
-        return
-    kinds = np.ceil(np.log2(np.maximum(one, 1))) * 64 + np.ceil(np.log2(np.maximum(other, 1)))
-    for kind in np.unique(kinds):
-        yield np.flatnonzero(kinds == kind)

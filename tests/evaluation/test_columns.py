@@ -6,13 +6,16 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ctxeval
 from ctxeval import Sample
+from ctxeval.evaluation import columns_by_id, columns_ids
 from ctxeval.evaluation.columns import score_table
+from ctxeval.judges.similarity import NamedMatcher
 from ctxeval.scoring import score_all
 
 IDS = [
@@ -120,26 +123,49 @@ def fields(rows):
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-@settings(max_examples=300)
+@pytest.fixture(params=["all by columns", "few rows alone"])
+def way(request, monkeypatch):
+    if request.param == "all by columns":
+        monkeypatch.setattr(columns_by_id, "FEW", 10**9)
+
+
+same_way = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@settings(same_way, max_examples=100)
 @given(st.data())
-def test_ids_that_are_strings(data):
+def test_ids_that_are_strings(way, data):
     rows = data.draw(tables(STRINGS))
     table = data.draw(layouts(rows, STRING_TYPES))
     assert_equal(score_table(table, IDS), fields(rows), IDS)
 
 
-@settings(max_examples=200)
+@settings(same_way, max_examples=100)
 @given(st.data())
-def test_ids_that_are_integers(data):
+def test_ids_that_are_integers(way, data):
     rows = data.draw(tables(INTEGERS))
     table = data.draw(layouts(rows, INTEGER_TYPES))
     assert_equal(score_table(table, IDS), fields(rows), IDS)
 
 
+@settings(max_examples=150)
+@given(st.data())
+def test_no_collision_of_fingerprints_changes_a_value(data):
+    items, types = data.draw(
+        st.sampled_from([(STRINGS, STRING_TYPES), (INTEGERS, INTEGER_TYPES)]), label="ids"
+    )
+    rows = data.draw(tables(items))
+    table = data.draw(layouts(rows, types))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns_by_id, "FEW", 10**9)
+        patch.setattr(columns_ids, "mixed", lambda words, *_: (words[0] % 3).astype(np.uint32))
+        assert_equal(score_table(table, IDS), fields(rows), IDS)
+
+
 WORDS = st.sampled_from(["abcd", "abce", "abxy", "abxyz", "a", "é", "", " ", "\u3000", "b" * 70])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_texts(data):
     rows = data.draw(st.lists(st.tuples(lists(WORDS), lists(WORDS)), max_size=9))
@@ -149,4 +175,31 @@ def test_texts(data):
     asked = data.draw(st.lists(st.sampled_from(TEXTS), min_size=1, unique=True))
     assert_equal(
         score_table(table, asked), [dict(zip(names, row, strict=True)) for row in rows], asked
+    )
+
+
+def test_no_two_texts_are_compared_twice_nor_in_vain(monkeypatch):
+    compared = []
+    similar = NamedMatcher.similar
+
+    def recording(self, references, chunks, **options):
+        compared.extend(zip(references, chunks, strict=True))
+        return similar(self, references, chunks, **options)
+
+    monkeypatch.setattr(NamedMatcher, "similar", recording)
+    table = pa.table(
+        {
+            "retrieved_contexts": [["aaaa", "bbbx", "cccc", " "]],
+            "reference_contexts": [["aaaa", "bbbb", "bbby", "zzzz", ""]],
+        }
+    )
+    metrics = ["non_llm_context_precision_with_reference", "non_llm_context_recall"]
+    scored = score_table(table, metrics)
+    assert scored.column(metrics[1]).to_pylist() == [3 / 5]
+    # The first chunk and the first reference are equal; the second of each match. The third
+    # chunk matches none; the third and fourth references are left to be found.
+    assert sorted(compared) == sorted(
+        [("bbbb", "bbbx"), ("bbbb", "cccc"), ("bbby", "cccc"), ("zzzz", "cccc")]
+        + [("aaaa", "bbbx"), ("aaaa", "cccc")]
+        + [("bbby", "aaaa"), ("bbby", "bbbx"), ("zzzz", "aaaa"), ("zzzz", "bbbx")]
     )
