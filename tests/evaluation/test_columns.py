@@ -198,8 +198,7 @@ def test_no_two_texts_are_compared_twice_nor_in_vain(monkeypatch):
     assert scored.column(metrics[1]).to_pylist() == [3 / 5]
     # The first chunk and the first reference are equal; the second of each match. The third
     # chunk matches none; the third and fourth references are left to be found.
-    assert sorted(compared) == sorted(
-        [("bbbb", "bbbx"), ("bbbb", "cccc"), ("bbby", "cccc"), ("zzzz", "cccc")]
-        + [("aaaa", "bbbx"), ("aaaa", "cccc")]
-        + [("bbby", "aaaa"), ("bbby", "bbbx"), ("zzzz", "aaaa"), ("zzzz", "bbbx")]
-    )
+    of_chunks = [("aaaa", "bbbx"), ("bbbb", "bbbx")]
+    of_chunks += [(one, "cccc") for one in ("aaaa", "bbbb", "bbby", "zzzz")]
+    of_references = [("bbby", "aaaa"), ("bbby", "bbbx"), ("zzzz", "aaaa"), ("zzzz", "bbbx")]
+    assert sorted(compared) == sorted(of_chunks + of_references)
