@@ -51,6 +51,7 @@ def environment() -> Environment:
         "coverage": wording.coverage,
         "bounds": wording.bounds,
         "votes": wording.votes,
+        "grouped": wording.grouped,
     }
     return made
 

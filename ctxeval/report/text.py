@@ -179,7 +179,7 @@ def _chunks(chunks: Sequence[ChunkView]) -> Table:
 
 def _verdicts(chunk: ChunkView) -> list[Text]:
     lines = []
-    for verdict in chunk.verdicts:
+    for verdict in wording.grouped(chunk.verdicts):
         line = _mark(verdict.value, wording.relevance(verdict.value))
         line.append(f" by {wording.line(verdict.judge, 120)}", style="dim")
         matched = [wording.line(text, 80) for text in verdict.matched if text != chunk.id]

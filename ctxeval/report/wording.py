@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ctxeval.report.view import MetricView, QueryView
+from ctxeval.report.view import MetricView, QueryView, VerdictView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
@@ -197,6 +198,23 @@ def bounds(metric: MetricView) -> str:
         return ""
     low, high = metric.bounds
     return f"between {low:.3f} and {high:.3f}"
+
+
+def grouped(verdicts: Sequence[VerdictView]) -> list[VerdictView]:
+    """Say once what several judges, or one for several purposes, say in the same words.
+
+    Examples:
+        >>> same = [VerdictView(f"model, for the {what}", True) for what in ("answer", "question")]
+        >>> [one.judge for one in grouped(same)]
+        ['model, for the answer, for the question']
+    """
+    groups: dict[VerdictView, list[str]] = {}
+    for verdict in verdicts:
+        judges = groups.setdefault(replace(verdict, judge=""), [])
+        who, _, purpose = verdict.judge.partition(", ")
+        named = any(judge.partition(", ")[0] == who for judge in judges)
+        judges.append(purpose if named and purpose else verdict.judge)
+    return [replace(said, judge=", ".join(judges)) for said, judges in groups.items()]
 
 
 def votes(cast: tuple[bool | None, ...]) -> str:

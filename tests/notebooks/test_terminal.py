@@ -16,9 +16,9 @@ for needed in ("IPython", "langchain_core", "rich", "scipy"):
 def ipython(*cells, tmp_path):
     """Type cells into an IPython."""
     (tmp_path / "first.py").write_text(CHAIN + JUDGE)
+    options = ["--simple-prompt", "--no-banner", "--colors=nocolor", "--no-confirm-exit"]
     done = subprocess.run(
-        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=nocolor"]
-        + ["--no-confirm-exit", "-i", str(tmp_path / "first.py")],
+        [sys.executable, "-m", "IPython", *options, "-i", str(tmp_path / "first.py")],
         input="\n".join([*cells, "exit", ""]),
         capture_output=True,
         text=True,
