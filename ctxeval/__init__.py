@@ -53,6 +53,9 @@ from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Usage, Verdict, Verdicts
 
 if TYPE_CHECKING:
+    from ctxeval.calibration.agreement import calibrate
+    from ctxeval.calibration.calibration import Calibration
+    from ctxeval.calibration.correction import Corrected
     from ctxeval.capture.notebook import load_ipython_extension, unload_ipython_extension
     from ctxeval.capture.recorder import Recorder
     from ctxeval.capture.trace import trace
@@ -77,6 +80,9 @@ __version__ = "0.1.0"
 
 # These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
 _LAZY = {
+    "calibrate": "ctxeval.calibration.agreement",
+    "Calibration": "ctxeval.calibration.calibration",
+    "Corrected": "ctxeval.calibration.correction",
     "load_ipython_extension": "ctxeval.capture.notebook",
     "unload_ipython_extension": "ctxeval.capture.notebook",
     "Recorder": "ctxeval.capture.recorder",
@@ -114,6 +120,7 @@ __all__ = [
     "NDCG",
     "AuthenticationError",
     "AveragePrecision",
+    "Calibration",
     "Chunk",
     "Comparison",
     "Completion",
@@ -122,6 +129,7 @@ __all__ = [
     "ContextRecall",
     "ContextRelevance",
     "ContextUtilization",
+    "Corrected",
     "CtxEvalError",
     "EmbeddingSimilarity",
     "Evaluation",
@@ -174,6 +182,7 @@ __all__ = [
     "Verdicts",
     "aevaluate",
     "ascore",
+    "calibrate",
     "compare",
     "current_span",
     "evaluate",

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
+from ctxeval.calibration.calibration import Calibration
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.judges import yes_no
 from ctxeval.judges.asking import Asker, Question
@@ -120,6 +121,33 @@ class LLMJudge(Judge):
         """Make the same judge with another place to keep its verdicts."""
         judge = copy(self)
         judge.cache = cache
+        return judge
+
+    def with_threshold(self, threshold: float) -> LLMJudge:
+        """Make the same judge with another threshold; what it has judged, it keeps.
+
+        Raises:
+            InvalidArgumentError: It tells no probabilities, or that is no threshold.
+        """
+        judge = copy(self)
+        judge.threshold = _threshold(self.mode, threshold)
+        return judge
+
+    def with_calibration(self, calibration: Calibration) -> LLMJudge:
+        """Make the same judge with the threshold that was fitted to it.
+
+        Raises:
+            InvalidArgumentError: The calibration is another judge's: another model, mode,
+                prompt, or number of repeats.
+        """
+        judge = self
+        if self.mode == "logprob" and calibration.threshold is not None:
+            judge = self.with_threshold(calibration.threshold)
+        if calibration.judge != judge.signature:
+            raise InvalidArgumentError(
+                f"calibration: it is of {calibration.judge or 'a judge that was not named'}, not "
+                f"of {judge.signature}: calibrate this one"
+            )
         return judge
 
     def judge(

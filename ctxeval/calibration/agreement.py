@@ -1,0 +1,172 @@
+"""Compare a judge with people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxeval.calibration.calibration import Bin, Calibration, Confusion, Purpose
+from ctxeval.calibration.threshold import cross_validated, fit_threshold, threshold_interval
+from ctxeval.errors import InvalidArgumentError, near, short
+from ctxeval.extras import load
+from ctxeval.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from ctxeval.judges.llm import LLMJudge
+
+PURPOSES: tuple[Purpose, ...] = ("question", "reference", "response", "support")
+BINS = 10
+FEWEST_IN_BIN = 10
+
+Judged = Verdict | bool | float | None
+
+
+def calibrate(
+    judged: Sequence[Judged],
+    labels: Sequence[bool | int],
+    *,
+    judge: LLMJudge | str = "",
+    purpose: Purpose = "question",
+) -> Calibration:
+    """Say how far a judge agrees with people.
+
+    Args:
+        judged: What the judge said of each pair: verdicts, booleans, integer grades,
+            probabilities, or None where it could not be read. Verdicts that have a
+            probability count as that.
+        labels: What people said of the same pairs: booleans, or integer grades of which those
+            above 0 are a yes.
+        judge: The judge, whose signature the calibration then carries, so that no other can
+            use it.
+        purpose: What the pairs were judged for.
+
+    Returns:
+        The calibration. Of probabilities, with the fitted threshold and cross-validated
+        figures.
+
+    Raises:
+        InvalidArgumentError: The lists differ in length, are empty, mix probabilities and
+            verdicts, or the labels are all yes or all no where a threshold is to be fitted.
+        MissingExtraError: scikit-learn is not installed.
+
+    Examples:
+        >>> c = calibrate([True, True, False, False], [True, False, False, False])
+        >>> c.agreement, c.sensitivity, c.confusion.false_positive
+        (0.75, 1.0, 1)
+    """
+    if purpose not in PURPOSES:
+        raise InvalidArgumentError(f"purpose: {short(purpose)}: {near(str(purpose), PURPOSES)}")
+    if len(judged) != len(labels):
+        raise InvalidArgumentError(
+            f"judged has {len(judged)} and labels {len(labels)}: give one label to each"
+        )
+    told = [_told(one, place) for place, one in enumerate(judged)]
+    said = [_label(one, place) for place, one in enumerate(labels)]
+    read = [place for place, one in enumerate(told) if one is not None]
+    if not read:
+        raise InvalidArgumentError("judged: nothing of it was read: there is nothing to compare")
+    values: list[Any] = [told[place] for place in read]
+    truth = np.array([said[place] for place in read])
+    fractions = [isinstance(value, float) for value in values]
+    if any(fractions) and not all(fractions):
+        raise InvalidArgumentError(
+            f"judged: {short(values[fractions.index(False)])} is a verdict and "
+            f"{short(values[fractions.index(True)])} a probability: give either"
+        )
+    unread = len(told) - len(read)
+    signature = judge if isinstance(judge, str) else judge.signature
+    if not any(fractions):
+        grades = np.array(values, dtype=int)
+        return _calibration(signature, purpose, unread, grades, truth)
+    probabilities, yes = np.array(values, dtype=float), truth > 0
+    if yes.all() or not yes.any():
+        kind = "yes" if yes.all() else "no"
+        raise InvalidArgumentError(f"labels: all are {kind}: a threshold needs pairs of both kinds")
+    threshold = fit_threshold(probabilities, yes)
+    if not isinstance(judge, str):
+        signature = judge.with_threshold(threshold).signature
+    metrics = load("sklearn.metrics", "calibrate()", "calibrate")
+    return _calibration(
+        signature,
+        purpose,
+        unread,
+        cross_validated(probabilities, yes).astype(int),
+        yes.astype(int),
+        auc=float(metrics.roc_auc_score(yes, probabilities)),
+        threshold=threshold,
+        threshold_interval=threshold_interval(probabilities, yes),
+        curve=_curve(probabilities, yes),
+    )
+
+
+def _calibration(
+    judge: str, purpose: Purpose, unread: int, judged: np.ndarray, truth: np.ndarray, **more: Any
+) -> Calibration:
+    metrics = load("sklearn.metrics", "calibrate()", "calibrate")
+    yes, found = truth > 0, judged > 0
+    confusion = Confusion(
+        int((found & yes).sum()),
+        int((found & ~yes).sum()),
+        int((~found & yes).sum()),
+        int((~found & ~yes).sum()),
+    )
+    graded = max(judged.max(), truth.max()) > 1
+    one_kind = len(np.union1d(judged, truth)) < 2  # then chance agrees always, and kappa is 0 / 0
+    kappa = None
+    if not one_kind:
+        weights = "quadratic" if graded else None
+        kappa = float(metrics.cohen_kappa_score(judged, truth, weights=weights))
+    return Calibration(
+        judge=judge,
+        purpose=purpose,
+        n=len(truth),
+        unread=unread,
+        agreement=float((judged == truth).mean()),
+        kappa=kappa,
+        sensitivity=_share(confusion.true_positive, confusion.false_negative),
+        specificity=_share(confusion.true_negative, confusion.false_positive),
+        confusion=confusion,
+        **more,
+    )
+
+
+def _curve(probabilities: np.ndarray, yes: np.ndarray) -> tuple[Bin, ...]:
+    order = np.argsort(probabilities, kind="stable")
+    parts = np.array_split(order, max(1, min(BINS, len(order) // FEWEST_IN_BIN)))
+    return tuple(
+        Bin(float(probabilities[part].mean()), float(yes[part].mean()), len(part)) for part in parts
+    )
+
+
+def _share(these: int, others: int) -> float | None:
+    return these / (these + others) if these + others else None
+
+
+def _told(one: object, place: int) -> int | float | None:
+    if isinstance(one, Verdict):
+        if one.probability is not None:
+            return float(one.probability)
+        return None if one.value is None else int(one.value)
+    if one is None:
+        return None
+    if isinstance(one, (bool, np.bool_)):
+        return int(one)
+    if isinstance(one, (int, np.integer)) and one >= 0:
+        return int(one)
+    if isinstance(one, Real) and 0 <= float(one) <= 1:
+        return float(one)
+    raise InvalidArgumentError(
+        f"judged[{place}]: {short(one)} is no verdict, grade or probability: give a Verdict, a "
+        "bool, an integer >= 0, or a float from 0 to 1"
+    )
+
+
+def _label(one: object, place: int) -> int:
+    if isinstance(one, (bool, np.bool_)) or (isinstance(one, (int, np.integer)) and one >= 0):
+        return int(one)
+    raise InvalidArgumentError(
+        f"labels[{place}]: {short(one)} is no label: give True or False, or an integer grade >= 0"
+    )

@@ -1,0 +1,171 @@
+"""What is known of a judge's errors: how it did on pairs that people have labelled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ctxeval.errors import InvalidArgumentError, short
+
+FORMAT = 1
+"""The version of the files that `Calibration.save` writes."""
+
+Purpose = Literal["question", "reference", "response", "support"]
+
+
+class Confusion(NamedTuple):
+    """How often judge and people said what.
+
+    Attributes:
+        true_positive: Both said yes.
+        false_positive: Only the judge did.
+        false_negative: Only the people did.
+        true_negative: Both said no.
+    """
+
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    true_negative: int
+
+
+class Bin(NamedTuple):
+    """One point of a calibration curve.
+
+    Attributes:
+        told: The mean probability that the judge told.
+        found: The share of these that people called a yes.
+        n: How many there are.
+    """
+
+    told: float
+    found: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How a judge did on pairs that people have labelled.
+
+    Of a judge that tells probabilities, agreement, kappa, sensitivity, specificity and
+    confusion are those of the fitted threshold, cross-validated: each label was judged with
+    a threshold that it had no part in.
+
+    Attributes:
+        judge: The signature of the judge with its threshold.
+        purpose: What was judged: chunks for the "question", the "reference" or the
+            "response"; or claims for "support".
+        n: How many pairs were read.
+        unread: How many had no readable verdict, and count nowhere.
+        agreement: The share of equal verdicts, in [0, 1].
+        kappa: Cohen's kappa, in [-1, 1]; quadratically weighted where there are grades.
+        sensitivity: The share of people's yeses that the judge found; None without any.
+        specificity: The share of people's noes that the judge found; None without any.
+        balanced_accuracy: The mean of these two.
+        confusion: The counts behind them.
+        auc: How likely a yes gets a higher probability than a no; None without probabilities.
+        threshold: The fitted one; None without probabilities.
+        threshold_interval: Its 95 % interval, by resampling the labels.
+        curve: Told against found, in bins of about equal size; empty without probabilities.
+    """
+
+    judge: str
+    purpose: Purpose
+    n: int
+    unread: int
+    agreement: float
+    kappa: float | None
+    sensitivity: float | None
+    specificity: float | None
+    confusion: Confusion
+    auc: float | None = None
+    threshold: float | None = None
+    threshold_interval: tuple[float, float] | None = None
+    curve: tuple[Bin, ...] = ()
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """The mean of sensitivity and specificity; None without either."""
+        if self.sensitivity is None or self.specificity is None:
+            return None
+        return (self.sensitivity + self.specificity) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data, for JSON."""
+        return {"ctxeval_calibration": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
+        """Read what `to_dict` wrote, also after a way through JSON.
+
+        Raises:
+            InvalidArgumentError: It is no calibration, or one of another version.
+        """
+        fields = dict(data)
+        version = fields.pop("ctxeval_calibration", None)
+        if version != FORMAT:
+            raise InvalidArgumentError(
+                f"calibration: {short(data)} has format {version!r}, this ctxeval reads {FORMAT}: "
+                "give what Calibration.save wrote"
+            )
+        interval = fields["threshold_interval"]
+        fields["threshold_interval"] = None if interval is None else tuple(interval)
+        fields["confusion"] = Confusion(**_named(fields["confusion"], Confusion))
+        fields["curve"] = tuple(Bin(**_named(one, Bin)) for one in fields["curve"])
+        return cls(**fields)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write it to a JSON file, for `Calibration.load`."""
+        path = Path(path)
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Calibration:
+        """Read what `save` wrote.
+
+        Raises:
+            InvalidArgumentError: The file cannot be read, or holds no calibration.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path} is no JSON: {error}") from None
+        if not isinstance(data, dict):
+            raise InvalidArgumentError(f"{path} holds no calibration: {short(data)}")
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        """Write a table for a terminal."""
+        yes, wrong, missed, no = self.confusion
+        lines = [
+            f"{self.n} labelled pairs for {self.purpose!r}"
+            + (f", {self.unread} more unread" if self.unread else ""),
+            f"  {'':14}{'people: yes':>12}{'people: no':>12}",
+            f"  {'judge: yes':14}{yes:>12}{wrong:>12}",
+            f"  {'judge: no':14}{missed:>12}{no:>12}",
+        ]
+        for name in ("agreement", "kappa", "sensitivity", "specificity", "balanced_accuracy"):
+            lines.append(f"  {name.replace('_', ' '):20}{_written(getattr(self, name)):>8}")
+        if self.auc is not None:
+            lines.append(f"  {'AUC':20}{_written(self.auc):>8}")
+        if self.threshold is not None and self.threshold_interval is not None:
+            low, high = self.threshold_interval
+            lines.append(f"  {'threshold':20}{self.threshold:>8.3f}  ({low:.3f}–{high:.3f})")
+        return "\n".join(lines)
+
+
+def _written(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _named(value: Any, kind: Any) -> dict[str, Any]:
+    return (
+        dict(value) if isinstance(value, Mapping) else dict(zip(kind._fields, value, strict=True))
+    )
