@@ -52,7 +52,7 @@ class Endings:
     def of_root(self, query: Query, result: Any) -> None:
         """Note what a query's root returned; if it failed, the query knows why."""
         query.ended = time.time()
-        if query.traced is None:
+        if query.is_traced and query.traced is None:
             query.traced = span_of_query()
         query.outcome = _INCOMPLETE
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctxeval import QueryStatus, Recorder, TraceSpan
 from ctxeval_llamaindex.failures import Failure
 from ctxeval_llamaindex.stages import Frame, Stage
-from ctxeval_llamaindex.tracing import span_of_query
+from ctxeval_llamaindex.tracing import is_traced, span_of_query
 
 if TYPE_CHECKING:
     from ctxeval_llamaindex.takers import Taker
@@ -64,6 +64,7 @@ class Query:
         started: When it began.
         ended: When it ended.
         outcome: How it ended; None while it is under way.
+        is_traced: Could the application be tracing?
         traced: Its span in the application's trace, or the one that it ran in.
     """
 
@@ -74,6 +75,7 @@ class Query:
         "generation",
         "id_",
         "input",
+        "is_traced",
         "kind",
         "metadata",
         "name",
@@ -109,7 +111,8 @@ class Query:
         self.failed: Failure | None = None
         self.step_failed: Failure | None = None
         self.outcome: Outcome | None = None
-        self.traced: TraceSpan | None = span_of_query()
+        self.is_traced = is_traced()
+        self.traced: TraceSpan | None = span_of_query() if self.is_traced else None
         self.started = self.ended = time.time()
 
     @property

@@ -75,7 +75,7 @@ class Stage:
         self.seconds: float | None = None
         self.fields: Fields = ()
         self.error = ""
-        self.traced = span_of_stage()
+        self.traced = span_of_stage() if _is_traced(frame) else None
         self.started = time.perf_counter()
 
     @property
@@ -145,6 +145,10 @@ class Frame:
         self.failed: Failure | None = None
 
 
+def _is_traced(frame: Frame) -> bool:
+    return frame.query is not None and frame.query.is_traced
+
+
 def still_open(frame: Frame | None) -> Frame | None:
     """Go outwards to the first frame that is not over."""
     while frame is not None and not frame.open:
@@ -177,7 +181,9 @@ def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> 
 def end_stage(stage: Stage, result: Any, whole: bool) -> None:
     """Note what a stage gave; if that can't be read, the stage says so too."""
     stage.seconds = time.perf_counter() - stage.started
-    if stage.traced is None:  # our handler may be before the tracing's own
+    if stage.traced is None and _is_traced(
+        stage.frame
+    ):  # our handler may be before the tracing's own
         stage.traced = span_of_stage()
     if stage.frame.failed is not None:
         stage.error = stage.frame.failed.text

@@ -8,6 +8,17 @@ from ctxeval import TraceSpan, current_span
 
 _OPENINFERENCE = "openinference.instrumentation.llama_index"
 
+_TRACERS = ("opentelemetry.trace", "mlflow", _OPENINFERENCE)
+
+
+def is_traced() -> bool:
+    """Say whether anything is loaded that could be tracing the application.
+
+    To be asked once per query: looking for spans that nobody makes would double what a
+    retrieval costs.
+    """
+    return not sys.modules.keys().isdisjoint(_TRACERS)
+
 
 def span_of_query() -> TraceSpan | None:
     """Give the span of the query that begins or ends here and now, or the one around it."""
