@@ -16,17 +16,25 @@ if TYPE_CHECKING:
 SVG = "http://www.w3.org/2000/svg"
 
 # What is drawn in these colours gets a class of this name, which the style sheet colours.
-_COLOURS = {"#000001": "ink", "#000002": "line", "#000003": "fill", "#000004": "before"}
-INK, LINE, FILL, BEFORE = _COLOURS
+_COLOURS = {
+    "#000001": "ink",
+    "#000002": "line",
+    "#000003": "fill",
+    "#000004": "before",
+    "#000005": "lost",
+}
+INK, LINE, FILL, BEFORE, LOST = _COLOURS
 
 _KEPT = {"fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity"}
 
 
-def bar(share: float) -> str:
-    """Draw a share of 1 as a bar."""
+def bar(share: float, before: float = 0) -> str:
+    """Draw a share of 1 as a bar, and behind it what it was before."""
 
     def draw(axes: Axes) -> None:
         axes.barh(0, 1, height=1, color=LINE)
+        if before > share:
+            axes.barh(0, before, height=1, color=LOST)
         axes.barh(0, share, height=1, color=FILL)
         axes.set(xlim=(0, 1), ylim=(-0.5, 0.5))
 
@@ -69,7 +77,7 @@ def distribution(counts: Sequence[int], before: Sequence[int] | None = None) -> 
         if before is not None:
             old = [count / max(1, sum(before)) for count in before]
             tops += old
-            for place, share in zip(places, old, strict=True):
+            for place, share in [one for one in enumerate(old) if one[1]]:
                 ends = [place - 0.5, place + 0.5]
                 axes.plot(ends, [share, share], color=BEFORE, linewidth=1.5)
         axes.plot([-0.6, len(counts) - 0.4], [0, 0], color=INK, linewidth=1)
