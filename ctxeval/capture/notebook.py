@@ -9,6 +9,7 @@ from ctxeval.capture.notebook_display import Output, follower
 from ctxeval.capture.notebook_magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere
+from ctxeval.errors import describe
 from ctxeval.record.query import QueryRecord
 
 logger = logging.getLogger("ctxeval")
@@ -69,8 +70,9 @@ class Tracing:
             return
         try:
             self._show()
-        except Exception:
-            logger.warning("ctxeval: what was retrieved could not be shown", exc_info=True)
+        except Exception as error:
+            logger.warning("ctxeval: what was retrieved could not be shown: %s", describe(error))
+            logger.debug("ctxeval: this is where", exc_info=True)
 
     def _request(self) -> object:
         """Give the id of the frontend's request: a cell that another one runs has the same."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
 from ctxeval.record.query import QueryRecord
+from ctxeval.report.notebook import QUERIES, bundle, print_queries
 from ctxeval.report.view import QueryView
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ class Output:
     @property
     def unfinished(self) -> bool:
         """Is something new, or still to come?"""
-        to_come = self._more is not None or any(record.pending for record in self._records)
-        return self.changed or to_come
+        to_come = any(record.pending for record in self._records[:QUERIES])
+        return self.changed or to_come or self._more is not None
 
     @property
     def changed(self) -> bool:
@@ -127,7 +128,8 @@ class Output:
                     self._more = None
 
     def _state(self) -> object:
-        return [(len(record.scores), record.pending) for record in self._records]
+        shown = self._records[:QUERIES]
+        return [(len(one.scores), one.pending) for one in shown], len(self._records)
 
     def show(self) -> None:
         """Show it below the cell that runs, and keep it up to date."""
@@ -139,8 +141,6 @@ class Output:
             follower.follow(self)
 
     def _print(self) -> None:
-        from ctxeval.report.notebook import print_queries
-
         pending = any(record.pending for record in self._records)
         later = ["Some scores are still to come: %ctxeval report shows them."] if pending else []
         print_queries(Views(self._records), [*self._notes, *later], self._scores)
@@ -155,8 +155,6 @@ class Output:
             How many bytes it took, about.
         """
         from IPython.display import display
-
-        from ctxeval.report.notebook import bundle
 
         self._shown = self._state()
         data = bundle(Views(self._records), self._notes, self._scores, width())
@@ -260,8 +258,6 @@ def show_followed(recorder: Recorder) -> bool:
 
 def bundle_of(recorder: Recorder) -> dict[str, str]:
     """Write what a recorder captured in the forms that a notebook chooses from."""
-    from ctxeval.report.notebook import bundle
-
     records, notes = recorder.records, recorder.notes
     if not records:
         n = recorder.without_retrieval

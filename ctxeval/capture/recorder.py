@@ -444,7 +444,8 @@ class Recorder:
         if not n and self._metrics.names == ["auto"] and not self._metrics.calls_model:
             return "Nothing can be scored: give references, or a model."
         references = f"{n} {'reference' if n == 1 else 'references'}"
-        return f"Metrics: {', '.join(self._metrics.names)}; {references}."
+        judged = "; a model judges" if self._metrics.calls_model else ""
+        return f"Metrics: {', '.join(self._metrics.names)}; {references}{judged}."
 
     @property
     def notes(self) -> list[str]:

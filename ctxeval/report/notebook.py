@@ -9,6 +9,9 @@ from ctxeval.report import wording
 from ctxeval.report.content import Score
 from ctxeval.report.view import QueryView
 
+QUERIES = 20
+"""How many queries an output shows at most."""
+
 
 def bundle(
     views: Sequence[QueryView],
@@ -19,7 +22,7 @@ def bundle(
     """Write queries in the forms that a notebook chooses from, by their MIME type.
 
     Args:
-        views: The queries; of more than 20 the rest is counted.
+        views: The queries; of more than `QUERIES` the rest is counted.
         notes: What should be said besides, a line each.
         scores: The metrics over all queries, to be shown first.
         width: How many columns the text has.
@@ -35,7 +38,7 @@ def bundle(
         if scores:
             table = environment().get_template("scores.html.j2")
             head += table.render(scores=scores, queries=len(views))
-        html = render_queries(views, head=head)
+        html = render_queries(views, queries=QUERIES, head=head)
     except MissingExtraError as error:
         return {"text/plain": _text(views, [*lines, str(error)], scores, width)}
     return {"text/plain": _text(views, lines, scores, width), "text/html": html}
@@ -59,7 +62,7 @@ def print_queries(
     print(*lines, sep="\n", end="\n" if lines else "")
     if scores:
         show_scores(scores, Console())
-    show_queries(views, Console())
+    show_queries(views, Console(), queries=QUERIES)
 
 
 def _text(
@@ -78,4 +81,4 @@ def _text(
         from ctxeval.report.terminal import show_scores
 
         table = [as_text(lambda console: show_scores(scores, console), width)]
-    return "\n".join([*lines, *table, queries_as_text(views, width=width)]).strip()
+    return "\n".join([*lines, *table, queries_as_text(views, queries=QUERIES, width=width)]).strip()

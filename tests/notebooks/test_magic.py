@@ -205,6 +205,21 @@ def test_updates_are_sent_again_in_the_name_of_the_cell_that_runs(kernel):
     assert again[0]["content"]["data"]["text/html"] == shown[-1].html
 
 
+def test_queries_that_are_not_shown_update_nothing(kernel):
+    kernel.run("%ctxeval on --references references --model judge")
+    shown = kernel.run("for n in range(60): chain.invoke(f'unseen {n}')", late=5)
+    assert len({one.html for one in shown}) == len(shown)
+    assert "is being judged" not in shown[-1].html
+
+
+def test_what_goes_wrong_is_one_line(kernel):
+    broken = "import IPython.display as d; real = d.display; d.display = None"
+    (said,) = kernel.run(f"{broken}\n{ASK}")
+    assert said.text.startswith("ctxeval: what was retrieved could not be shown: TypeError")
+    assert said.text.count("\n") == 1
+    assert len(kernel.run(f"d.display = real\n{ASK}")) == 1
+
+
 def test_nothing_is_written_by_threads(kernel):
     kernel.run("%ctxeval on --references references --model judge")
     cell = "chain.invoke('no reference has this question'); chain.invoke({'input': 'x'});"
