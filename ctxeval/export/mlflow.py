@@ -69,9 +69,12 @@ class MLflow:
 
     def _send(self, trace_id: str, scores: Sequence[Score]) -> None:
         # MLflow would add to what is there: so what is there is looked at, and replaced.
+        trace = self._client.get_trace(trace_id, silent=True)
+        if trace is None:
+            raise LookupError(f"there is no trace {trace_id}, or not yet")
         there = {
             one.metadata[ID]: one
-            for one in self._client.get_trace(trace_id).info.assessments
+            for one in trace.info.assessments
             if one.metadata and ID in one.metadata
         }
         for made in self._feedback(scores):

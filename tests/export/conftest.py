@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from recording_server import RecordingServer, serving
 
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # it is read when MLflow is imported
+
 SERVERS = "CTXEVAL_SERVERS"
 """The variable with the folder of Phoenix' and MLflow's programs, if not beside this Python."""
 

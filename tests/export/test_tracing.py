@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from export_records import a_query
 from otlp import received_events, received_spans
 from recording_server import RecordingServer
 
-from ctxeval import Recorder, TraceSpan
+from ctxeval import TraceSpan
 from ctxeval.export import Langfuse, OpenTelemetry
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
@@ -198,17 +197,6 @@ def test_langfuses_observations_of_langchain(server: RecordingServer, first: str
     sent = [one for request in server.posts("/api/public/scores") for one in request.json]
     assert [(one["name"], one["traceId"]) for one in sent] == [("ndcg@10", tracing.last_trace_id)]
     client.shutdown()
-
-
-def test_mlflows_spans_are_found(tmp_path: Any) -> None:
-    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    recorder = Recorder(["ndcg@10"])
-    record = a_query()
-    with mlflow.start_span("rag") as span:
-        recorder.submit(0, record.id, lambda: record)
-    assert recorder.flush(30)
-    assert record.traced == (span.trace_id.removeprefix("tr-"), span.span_id)
 
 
 def test_no_product_is_loaded_to_look_for_spans() -> None:
