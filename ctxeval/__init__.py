@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ctxeval.calibration.correction import Corrected
     from ctxeval.capture.notebook import load_ipython_extension, unload_ipython_extension
     from ctxeval.capture.recorder import Recorder
+    from ctxeval.capture.resending import resend
     from ctxeval.capture.trace import trace
     from ctxeval.evaluation.columns import score_table
     from ctxeval.evaluation.compare import Comparison, compare
@@ -86,6 +87,7 @@ _LAZY = {
     "load_ipython_extension": "ctxeval.capture.notebook",
     "unload_ipython_extension": "ctxeval.capture.notebook",
     "Recorder": "ctxeval.capture.recorder",
+    "resend": "ctxeval.capture.resending",
     "trace": "ctxeval.capture.trace",
     "EmbeddingSimilarity": "ctxeval.judges.embedding",
     "Comparison": "ctxeval.evaluation.compare",
@@ -193,6 +195,7 @@ __all__ = [
     "metric_by_name",
     "pooled",
     "read_samples",
+    "resend",
     "resolve_metrics",
     "score",
     "score_table",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ctxeval.errors import StoreError
+from ctxeval.errors import InvalidArgumentError, StoreError, describe
 from ctxeval.terminal import AsJson, errors, print_json
 
 if TYPE_CHECKING:
+    from ctxeval.capture.sending import Sink
     from ctxeval.store import Store
 
 store_app = typer.Typer(help="Look after a store.", no_args_is_help=True)
@@ -68,3 +73,46 @@ def store_export(
     with errors():
         lines = _there(url).export(to)
         print_json({"lines": lines}) if as_json else print(f"{lines} lines written to {to}")
+
+
+@store_app.command("resend")
+def store_resend(
+    sinks: Annotated[str, typer.Argument(help="Your sinks, as MODULE:NAME: one, or a list.")],
+    url: StoreUrl = "ctxeval.db",
+    as_json: AsJson = False,
+) -> None:
+    """Send what sinks did not take; exit with 1 if some is left.
+
+    Example: ctxeval store resend myapp.telemetry:sinks ctxeval.db
+    """
+    with errors():
+        from ctxeval.capture.resending import resend
+
+        store = _there(url)
+        found = resend(store, _sinks(sinks))
+        others = {name: n for name, n in store.count_unsent().items() if name not in found}
+        if as_json:
+            data = {name: one._asdict() for name, one in found.items()}
+            print_json({"sinks": data, "others": others})
+        else:
+            for name, one in found.items():
+                why = f": {one.error}" if one.error else ""
+                print(f"{name}: {one.sent} sent, {one.left} left{why}")
+            for name, n in others.items():
+                print(f"{name}: {n} left, which is none of these sinks")
+        if any(one.left for one in found.values()):
+            raise typer.Exit(1)
+
+
+def _sinks(given: str) -> Sequence[Sink]:
+    """Import the sinks that the user's own code makes, from where the command was given too."""
+    module, _, name = given.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = attrgetter(name)(import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"sinks: {given!r} can't be had: {describe(error)}: give MODULE:NAME, as "
+            "myapp.telemetry:sinks"
+        ) from error
+    return found if isinstance(found, (list, tuple)) else [found]

@@ -27,6 +27,7 @@ NOT_AT_IMPORT = (
     "llama_index",
     "numpy",
     "openai",
+    "opentelemetry",
     "pandas",
     "pyarrow",
     "rapidfuzz",
@@ -35,7 +36,7 @@ NOT_AT_IMPORT = (
 )
 LISTS = sorted(
     name
-    for name in ("ctxeval", "ctxeval.ragas", "ctxeval.testing")
+    for name in ("ctxeval", "ctxeval.export", "ctxeval.ragas", "ctxeval.testing")
     if hasattr(importlib.import_module(name), "__all__")
 )
 

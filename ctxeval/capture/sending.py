@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,8 @@ from ctxeval.record.query import QueryRecord
 
 if TYPE_CHECKING:
     from ctxeval.store import Store
+
+logger = logging.getLogger("ctxeval")
 
 DELAYS = (1.0, 4.0, 16.0)
 """Seconds until a record that could not be sent is tried again: spans may arrive after scores."""
@@ -122,6 +125,7 @@ class Outlet:
         max_pending: How many records wait at most; more are given up at once.
         undelivered: Is called with the sink's name, a record that it did not take, why, and
             whether it never will; says whether the record is kept to be sent later.
+        as_sent: Makes of a record what may be sent of it, if not all of it.
     """
 
     def __init__(
@@ -129,9 +133,11 @@ class Outlet:
         exporter: Exporter,
         max_pending: int,
         undelivered: Callable[[str, QueryRecord, str, bool], bool],
+        as_sent: Callable[[QueryRecord], QueryRecord] | None = None,
     ) -> None:
         """See the class."""
         self.exporter = exporter
+        self._as_sent = as_sent
         self._max_pending = max_pending
         self._undelivered = undelivered
         self._counts = Delivery()
@@ -200,7 +206,8 @@ class Outlet:
     def _send(self, parcel: _Parcel) -> None:
         failed: Exception | None = None
         try:
-            self.exporter.export(parcel.record)
+            record = parcel.record if self._as_sent is None else self._as_sent(parcel.record)
+            self.exporter.export(record)
         except Exception as error:
             failed = error
         again = failed is not None and self._is_worth_it(parcel, failed)
@@ -242,9 +249,10 @@ class Outlet:
             )
 
     def give_up_all(self, why: str) -> None:
-        """Give up whatever still waits."""
+        """Give up whatever still waits, and what is under way: that may be sent twice."""
         with self._changed:
-            parcels = list(self._waiting.values())
+            under_way = [] if self._under_way is None else [self._under_way]
+            parcels = [*under_way, *self._waiting.values()]
             self._parcels, self._waiting = [], {}
             self._changed.notify_all()
         for parcel in parcels:
@@ -273,7 +281,8 @@ class Sending:
     ) -> None:
         """See the class."""
         exporters = exporters_of(sinks)
-        self._outlets = [Outlet(one, max_pending, self._undelivered) for one in exporters]
+        as_sent = None if store is None else store.as_kept
+        self._outlets = [Outlet(one, max_pending, self._undelivered, as_sent) for one in exporters]
         self._makes_spans = any(getattr(one, "makes_spans", False) for one in exporters)
         self._store = store
         self._lost = lost
@@ -297,6 +306,12 @@ class Sending:
         if for_ever:
             self._lost(f"{name}: in no trace of it")
             return False
+        try:
+            if self._store is not None:
+                self._store.put_unsent(name, record.id)
+                return True
+        except Exception:
+            logger.debug("ctxeval: what %s did not take could not be kept", name, exc_info=True)
         self._lost(f"{name}: not sent")
         return False
 

@@ -45,11 +45,14 @@ def _lines(store: Store, database: Database) -> Iterator[str]:
     """Write a store as lines of JSON, in constant memory.
 
     Yields:
-        Records first, then each run followed by its rows, then cells, then usage. What a
-        line holds, its `kind` says.
+        Records first, then what sinks did not take of them, then each run followed by its
+        rows, then cells, then usage. What a line holds, its `kind` says.
     """
     for record in store.records():
         yield _line("record", record.to_dict())
+    for sink in store.count_unsent():
+        for record in store.unsent(sink):
+            yield _line("unsent", {"sink": sink, "record": record.id})
     for run in store.runs():
         stored = run.stored.isoformat()
         yield _line("run", {"id": run.id, "stored": stored, "size": run.size, "meta": run.meta})

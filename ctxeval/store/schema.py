@@ -15,10 +15,24 @@ from sqlalchemy import Connection, insert, inspect, select, text, update
 from ctxeval.errors import StoreError
 from ctxeval.store.tables import METADATA, STATE
 
-VERSION = 1
+VERSION = 2
 """The version that this code reads and writes."""
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+
+def _add_unsent(connection: Connection) -> None:
+    """Make the table of what sinks did not take."""
+    postgresql = connection.dialect.name == "postgresql"
+    number = "BIGSERIAL PRIMARY KEY" if postgresql else "INTEGER PRIMARY KEY AUTOINCREMENT"
+    data = "BYTEA" if postgresql else "BLOB"
+    connection.execute(
+        text(
+            f"CREATE TABLE ctxeval_unsent (seq {number}, sink {data} NOT NULL, "
+            f"record {data} NOT NULL, time BIGINT NOT NULL, UNIQUE (sink, record))"
+        )
+    )
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _add_unsent}
 """How tables of a version become those of the next. Each stays as it is for ever, so it
 says what it does in SQL or in tables of its own, not in those of `ctxeval.store.tables`."""
 

@@ -177,6 +177,34 @@ class Store:
 
         return runs.find(self._database)
 
+    def as_kept(self, record: QueryRecord) -> QueryRecord:
+        """Give a record as it is kept: redacted, or with the hashes of its texts."""
+        return self._privacy.record(record)
+
+    def put_unsent(self, sink: str, id: str) -> None:
+        """Note that a sink did not take a record, which is here or is about to be."""
+        from ctxeval.store import unsent
+
+        unsent.put(self._database, sink, id)
+
+    def unsent(self, sink: str) -> Iterator[QueryRecord]:
+        """Go through the records that a sink did not take, as long as they are here."""
+        from ctxeval.store import unsent
+
+        return unsent.read(self._database, sink)
+
+    def count_unsent(self) -> dict[str, int]:
+        """Say how many records which sink did not take."""
+        from ctxeval.store import unsent
+
+        return unsent.count(self._database)
+
+    def sent(self, sink: str, id: str) -> None:
+        """Note that a sink took a record after all."""
+        from ctxeval.store import unsent
+
+        unsent.remove(self._database, sink, id)
+
     def add_tokens(self, day: date, tokens: int) -> int:
         """Add to the tokens that all processes spent on a day.
 

@@ -127,9 +127,18 @@ USAGE = Table(
     Column("tokens", BigInteger, nullable=False),
 )
 
+UNSENT = _table(
+    "unsent",
+    _bytes("sink"),
+    _bytes("record"),
+    _time(),
+    UniqueConstraint("sink", "record"),
+)
+"""Which records a sink did not take, by the fingerprints of their ids."""
+
 TABLES = {
     table.name.removeprefix("ctxeval_"): table
-    for table in (RECORDS, TEXTS, CELLS, RUNS, ROWS, USAGE)
+    for table in (RECORDS, TEXTS, CELLS, RUNS, ROWS, USAGE, UNSENT)
 }
 """Those with content, by the names under which they are counted."""
 

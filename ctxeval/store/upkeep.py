@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, text
 
 from ctxeval.errors import StoreError, near
-from ctxeval.store import runs, schema
+from ctxeval.store import runs, schema, unsent
 from ctxeval.store.database import Database
 from ctxeval.store.sweep import sweep
 from ctxeval.store.tables import (
@@ -92,9 +92,10 @@ def prune(database: Database, before: datetime | None, keep: Collection[str]) ->
         left_over = microseconds(datetime.now(UTC) - timedelta(days=1))
         stale = ~RUNS.c.complete & (RUNS.c.time < left_over)
         runs.remove(connection, list(connection.scalars(select(RUNS.c.seq).where(stale))))
-        if before is None:
-            return {}
-        return _remove_before(connection, before, [kind for kind in KINDS if kind not in keep])
+        kinds = [kind for kind in KINDS if kind not in keep]
+        removed = {} if before is None else _remove_before(connection, before, kinds)
+        unsent.remove_orphans(connection)
+        return removed
 
     removed = database.write(work)
     removed["texts"] = sweep(database)

@@ -71,9 +71,11 @@ def test_version_1_is_read(old: Path) -> None:
         assert sorted(one.id for one in store.records()) == ["one", "two"]
 
 
-def test_the_hand_made_tables_are_those_of_version_1(old: Path, tmp_path: Path) -> None:
+def test_the_migrated_tables_are_those_of_new_stores(old: Path, tmp_path: Path) -> None:
     new = Store(tmp_path / "new.db")
     new.stats()
+    with Store(old) as migrated:
+        migrated.stats()
 
     def columns(path: Path) -> dict[str, list[str]]:
         database = Database(find(path))
@@ -91,12 +93,14 @@ def test_the_hand_made_tables_are_those_of_version_1(old: Path, tmp_path: Path) 
 
 
 def test_an_older_one_is_migrated_step_by_step(old: Path, monkeypatch) -> None:
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: add_a_table, 2: add_a_column})
+    monkeypatch.setattr(schema, "VERSION", 4)
+    monkeypatch.setattr(
+        schema, "MIGRATIONS", {**schema.MIGRATIONS, 2: add_a_table, 3: add_a_column}
+    )
     with Store(old) as store:
         assert [one.id for one in store.records()] == ["one"]
-        assert store.stats().schema == 3
-    assert version_in(old) == 3
+        assert store.stats().schema == 4
+    assert version_in(old) == 4
     with Store(old) as store:  # and not a second time
         assert [one.id for one in store.records()] == ["one"]
 
@@ -111,12 +115,12 @@ def test_a_migration_that_fails_changes_nothing(url: str, monkeypatch) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "VERSION", 2)
-        patch.setattr(schema, "MIGRATIONS", {1: fail})
+        patch.setattr(schema, "VERSION", 3)
+        patch.setattr(schema, "MIGRATIONS", {2: fail})
         with Store(url) as store, pytest.raises(ZeroDivisionError):
             store.stats()
     with Store(url) as store:
-        assert store.stats().schema == 1
+        assert store.stats().schema == 2
         assert list(store.records()) == [QueryRecord("one", "q")]
         store.put_records([QueryRecord("two", "q")])
         tables = store._database.read(lambda c: inspect(c).get_table_names())
@@ -130,7 +134,7 @@ def test_a_newer_one_is_refused(url: str, monkeypatch) -> None:
             store.put_records([QueryRecord("one", "q")])
     with (
         Store(url) as store,
-        pytest.raises(StoreError, match="is of version 9, and this one knows up to 1: pip install"),
+        pytest.raises(StoreError, match="is of version 9, and this one knows up to 2: pip install"),
     ):
         list(store.records())
 
