@@ -45,9 +45,6 @@ from ctxeval.metrics import (
     SpanPrecisionOmega,
     SpanRecall,
 )
-from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
-from ctxeval.record.references import References
-from ctxeval.record.tracing import TraceSpan, current_span
 from ctxeval.result import MetricResult
 from ctxeval.sample import Sample, Span
 from ctxeval.verdicts import Usage, Verdict, Verdicts
@@ -73,13 +70,16 @@ if TYPE_CHECKING:
     from ctxeval.llm.loop import in_thread
     from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM
     from ctxeval.naming import Metrics, MetricSet, metric_by_name, resolve_metrics
+    from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
     from ctxeval.record.reading import read_samples
+    from ctxeval.record.references import References
+    from ctxeval.record.tracing import TraceSpan, current_span
     from ctxeval.scoring import ascore, score
     from ctxeval.store.store import Store
 
 __version__ = "0.1.0"
 
-# These need asyncio or more: loaded at first use, so that `import ctxeval` stays quick.
+# Loaded at first use, so that `import ctxeval` stays quick.
 _LAZY = {
     "calibrate": "ctxeval.calibration.agreement",
     "Calibration": "ctxeval.calibration.calibration",
@@ -108,7 +108,15 @@ _LAZY = {
     "FirstTokenLLM": "ctxeval.llm.protocol",
     "Store": "ctxeval.store.store",
     "in_thread": "ctxeval.llm.loop",
+    "Chunk": "ctxeval.record.query",
+    "QueryRecord": "ctxeval.record.query",
+    "QueryStatus": "ctxeval.record.query",
+    "Retrieval": "ctxeval.record.query",
+    "text_id": "ctxeval.record.query",
     "read_samples": "ctxeval.record.reading",
+    "References": "ctxeval.record.references",
+    "TraceSpan": "ctxeval.record.tracing",
+    "current_span": "ctxeval.record.tracing",
     "Metrics": "ctxeval.naming",
     "MetricSet": "ctxeval.naming",
     "metric_by_name": "ctxeval.naming",

@@ -29,8 +29,8 @@ def without_secrets(text: str) -> str:
     """Take out what looks like a key or a password.
 
     Examples:
-        >>> without_secrets("401 for https://me:geheim@host/v1?api_key=abc: Bearer abcdefgh")
-        '401 for https://…@host/v1?api_key=…: Bearer …'
+        >>> without_secrets("401 for https://me:geheim@host/v1?api_key=abc (Bearer abcdefgh)")
+        '401 for https://…@host/v1?api_key=… (Bearer …)'
     """
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)

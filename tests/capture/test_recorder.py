@@ -248,7 +248,7 @@ class TestReferences:
         [
             ([{"reference": "x"}], r"references\[0\]: it has neither id nor user_input"),
             ([{"question": "q"}], r"references\[0\]: unknown field 'question'"),
-            ([7], r"references\[0\]: 7 is a int"),
+            ([7], r"references\[0\]: 7 \(int\) is no sample"),
         ],
     )
     def test_bad_ones(self, given, message):
