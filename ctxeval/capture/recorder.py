@@ -28,7 +28,7 @@ from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.expected import KEYS, expected_in, unknown_in
-from ctxeval.record.query import QueryRecord
+from ctxeval.record.query import QueryRecord, question_ids
 from ctxeval.record.references import References
 from ctxeval.record.tracing import TraceSpan, current_span
 from ctxeval.sample import Sample
@@ -419,13 +419,18 @@ class Recorder:
         return self.flush(timeout)
 
     def evaluation(self) -> Evaluation:
-        """Sum the records up like any other samples; those that are pending are waited for."""
+        """Sum the records up like any other samples; those that are pending are waited for.
+
+        Its rows are named by question, so that it can be compared with another day's.
+        """
         from ctxeval.evaluation.evaluation import Evaluation
         from ctxeval.evaluation.rows import Row
 
         self._wait_for_scores()
+        records = self.records
         return Evaluation(
-            Row(one.id, one.sample(), one.scores, tuple(one.stages())) for one in self.records
+            Row(name, one.sample(), one.scores, tuple(one.stages()))
+            for name, one in zip(question_ids(records), records, strict=True)
         )
 
     def to_pandas(self) -> Any:

@@ -20,7 +20,7 @@ from ctxeval.evaluation.tables import write_table
 from ctxeval.judges.calling import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
-from ctxeval.record.query import QueryRecord
+from ctxeval.record.query import QueryRecord, question_ids
 from ctxeval.record.reading import rows_of
 from ctxeval.sample import Sample
 from ctxeval.scoring import Results, begin_all
@@ -228,7 +228,13 @@ def _samples(source: Any, on_bad: Callable[[InvalidSampleError], None] | None) -
     if not isinstance(source, (str, PathLike)) and isinstance(source, Iterable):
         items = list(source) if isinstance(source, Sequence) else source
         if isinstance(items, list) and any(isinstance(item, QueryRecord) for item in items):
-            source = [item.sample() if isinstance(item, QueryRecord) else item for item in items]
+            names = iter(question_ids(item for item in items if isinstance(item, QueryRecord)))
+            source = [
+                item.sample().model_copy(update={"id": next(names)})
+                if isinstance(item, QueryRecord)
+                else item
+                for item in items
+            ]
     for row in rows_of(source, "samples"):
         try:
             sample = row.sample()

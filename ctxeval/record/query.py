@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -289,3 +290,25 @@ def _moment(written: str | None) -> datetime | None:
 
 def _traced(written: Sequence[str] | None) -> TraceSpan | None:
     return None if written is None else TraceSpan(*written)
+
+
+def question_ids(records: Iterable[QueryRecord]) -> list[str]:
+    """Name records so that the same question has the same name whenever it is asked again.
+
+    A framework's ids differ from run to run: by these names two runs are compared.
+
+    Args:
+        records: The records, in order of asking.
+
+    Returns:
+        Of each the id of its reference, or else a hash of its question; "#2", "#3", … follow
+        where it was asked before.
+    """
+    asked: Counter[str] = Counter()
+    names = []
+    for record in records:
+        expected = record.reference or Sample()
+        name = expected.id or Sample(user_input=record.question).key
+        asked[name] += 1
+        names.append(name if asked[name] == 1 else f"{name}#{asked[name]}")
+    return names

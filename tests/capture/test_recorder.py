@@ -19,6 +19,8 @@ from ctxeval import (
     Sample,
     Store,
     Usage,
+    compare,
+    evaluate,
 )
 from ctxeval.capture.budget import Budget
 from ctxeval.record.query import TEXT_HASH
@@ -450,6 +452,25 @@ def test_the_records_as_an_evaluation():
     assert len(evaluation) == 2
     assert list(evaluation.values("reciprocal_rank").values()) == [0.5]
     assert evaluation.summary()[0].scored == 1
+
+
+def test_two_captures_of_the_same_questions_are_compared():
+    pytest.importorskip("scipy")
+    references = [
+        {"user_input": "q", "reference_context_ids": ["b"]},
+        {"id": "named", "user_input": "r", "reference_context_ids": ["b"]},
+    ]
+
+    def captured(ids):
+        recorder = Recorder("reciprocal_rank", references)
+        taken(recorder, *(record(question, ids) for question in ("q", "r", "q")))
+        return recorder
+
+    before, now = captured(["a", "b"]), captured(["b", "a"])
+    change = compare(before.evaluation(), now.evaluation())["reciprocal_rank"]
+    assert (change.pairs, change.baseline, change.candidate) == (3, 0.5, 1.0)
+    assert "named" in now.evaluation().ids
+    assert evaluate(now.records, ["reciprocal_rank"]).ids == now.evaluation().ids
 
 
 def test_the_stages_are_saved_with_an_evaluation(tmp_path):

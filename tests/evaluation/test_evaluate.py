@@ -206,8 +206,8 @@ def test_from_a_generator_a_file_and_records(tmp_path):
     assert evaluate(path, IDS).summary() == evaluate(SAMPLES, IDS).summary()
     chunks = (ctxeval.Chunk(0, "a", "document_id", "text"),)
     record = QueryRecord("r1", "q", retrievals=[Retrieval("q", chunks)])
-    record.reference = Sample(reference_context_ids=["a"])
-    assert evaluate([record], IDS).values("ndcg@10") == {"r1": 1.0}
+    record.reference = Sample(id="the question's", reference_context_ids=["a"])
+    assert evaluate([record], IDS).values("ndcg@10") == {"the question's": 1.0}
 
 
 def test_bad_rows_are_raised_or_told():
