@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ctxeval.capture.notebook_display import Output, follower
+from ctxeval.capture.notebook_display import Output, bundle_of_record, follower
 from ctxeval.capture.notebook_magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere
@@ -103,11 +103,12 @@ _loaded: dict[int, Tracing] = {}
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Give IPython the magic `%ctxeval`: `%load_ext ctxeval` calls this."""
+    """Give IPython the magic `%ctxeval`, and forms of records: `%load_ext ctxeval` calls this."""
     tracing = Tracing(ipython)
     ipython.events.register("pre_run_cell", tracing.before_cell)
     ipython.events.register("post_run_cell", tracing.after_cell)
     ipython.register_magic_function(Magic(ipython, tracing), "line", "ctxeval")
+    ipython.display_formatter.mimebundle_formatter.for_type(QueryRecord, bundle_of_record)
     follower.attach(ipython)  # after our own, so that it finds what these have just shown
     _loaded[id(ipython)] = tracing
 
@@ -120,3 +121,4 @@ def unload_ipython_extension(ipython: Any) -> None:
         ipython.events.unregister("pre_run_cell", tracing.before_cell)
         ipython.events.unregister("post_run_cell", tracing.after_cell)
         ipython.magics_manager.magics["line"].pop("ctxeval", None)
+        ipython.display_formatter.mimebundle_formatter.pop(QueryRecord, None)

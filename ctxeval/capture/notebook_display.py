@@ -264,3 +264,8 @@ def bundle_of(recorder: Recorder) -> dict[str, str]:
         without = f" {n} ended without any retrieval." if n else ""
         notes = [f"No query was captured so far.{without} {recorder.setup}", *notes]
     return bundle(Views(records), notes, (), width())
+
+
+def bundle_of_record(record: QueryRecord) -> dict[str, str]:
+    """Write one query in those forms."""
+    return bundle(Views([record]), width=width())

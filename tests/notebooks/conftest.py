@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,10 +13,11 @@ import pytest
 
 
 class Message(NamedTuple):
-    """What a kernel sent to its frontends, and when."""
+    """What a kernel sent to its frontends, for which of their requests, and when."""
 
     kind: str
     content: dict[str, Any]
+    request: str | None
     at: float
 
     @property
@@ -34,9 +38,12 @@ class Kernel:
     """A kernel, and a frontend that listens to it."""
 
     def __init__(self) -> None:
-        from jupyter_client.manager import start_new_kernel
+        from jupyter_client.manager import start_new_async_kernel
 
-        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self._loop = asyncio.new_event_loop()
+        started = start_new_async_kernel(kernel_name="python3")
+        self._manager, self._client = self._loop.run_until_complete(started)
+        self.request = ""
 
     def run(self, cell: str, late: float = 0.0) -> list[Message]:
         """Run a cell.
@@ -48,34 +55,39 @@ class Kernel:
         Returns:
             What came of it, but for the states of the kernel.
         """
-        request = self.client.execute(cell)
-        return [
-            one
-            for one in self._listen(request, late)
-            if one.kind not in ("status", "execute_input", "iopub_welcome")
-        ]
+        self.request = self._client.execute(cell)
+        told = ("status", "execute_input", "iopub_welcome")
+        return [one for one in self._listen(late) if one.kind not in told]
 
-    def _listen(self, request: str, late: float) -> Iterator[Message]:
+    def _listen(self, late: float) -> Iterator[Message]:
         end = None
         while end is None or (left := end - time.monotonic()) > 0:
             try:
-                got = self.client.get_iopub_msg(timeout=60 if end is None else left)
+                getting = self._client.get_iopub_msg(timeout=60 if end is None else left)
+                got = self._loop.run_until_complete(getting)
             except Exception as error:
                 if end is None:
                     raise TimeoutError("the cell does not end") from error
                 return
-            yield Message(got["msg_type"], got["content"], got["header"]["date"].timestamp())
+            request = got["parent_header"].get("msg_id")
+            at = got["header"]["date"].timestamp()
+            yield Message(got["msg_type"], got["content"], request, at)
             idle = got["content"].get("execution_state") == "idle"
-            if idle and got["parent_header"].get("msg_id") == request and end is None:
+            if idle and request == self.request and end is None:
                 end = time.monotonic() + late
 
     def value(self, expression: str) -> str:
         """Evaluate an expression, and give what is shown of it."""
         return next(one for one in self.run(expression) if one.kind == "execute_result").text
 
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs, as a frontend's button does."""
+        os.kill(self._manager.provisioner.pid, signal.SIGINT)
+
     def stop(self) -> None:
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
+        self._client.stop_channels()
+        self._loop.run_until_complete(self._manager.shutdown_kernel(now=True))
+        self._loop.close()
 
 
 @pytest.fixture(scope="module")

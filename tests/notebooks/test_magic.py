@@ -93,7 +93,7 @@ def test_it_is_shown_once_however_the_cell_runs(kernel, cell):
 def test_an_interrupted_cell_shows_what_it_had_retrieved(kernel):
     import threading
 
-    interrupt = threading.Timer(1.0, kernel.manager.interrupt_kernel)
+    interrupt = threading.Timer(1.0, kernel.interrupt)
     interrupt.start()
     shown = kernel.run(f"{ASK}\ntime.sleep(60)")
     interrupt.join()
@@ -163,6 +163,14 @@ def test_an_inner_block_has_its_own_records(kernel):
     assert kernel.value("len(t.records)") == "0"
 
 
+def test_a_record_shows_itself(kernel):
+    kernel.run(ASK)
+    (shown,) = kernel.run("t.records[0]")
+    assert shown.kind == "execute_result"
+    assert "faq-9" in shown.html
+    assert "not relevant by id" in shown.text
+
+
 def test_llamaindex_is_captured_too(kernel):
     pytest.importorskip("llama_index.core")
     kernel.run(QUERY_ENGINE)
@@ -192,17 +200,10 @@ def test_updates_are_sent_again_in_the_name_of_the_cell_that_runs(kernel):
     # nbclient hears only that cell's messages: what came in between would be lost.
     kernel.run("%ctxeval on --references references --model judge")
     shown = kernel.run("chain.invoke('asked but once');", late=3)
-    request = kernel.client.execute("1;")
-    again = []
-    while True:
-        got = kernel.client.get_iopub_msg(timeout=30)
-        if got["msg_type"] == "update_display_data":
-            again.append(got)
-        if got["content"].get("execution_state") == "idle":
-            break
-    assert [one["parent_header"]["msg_id"] for one in again] == [request]
-    assert again[0]["content"]["transient"]["display_id"] == shown[0].output
-    assert again[0]["content"]["data"]["text/html"] == shown[-1].html
+    (again,) = (one for one in kernel.run("1;") if one.output == shown[0].output)
+    assert again.kind == "update_display_data"
+    assert again.request == kernel.request
+    assert again.html == shown[-1].html
 
 
 def test_queries_that_are_not_shown_update_nothing(kernel):
