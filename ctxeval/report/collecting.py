@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from statistics import median
 
 from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking, Reason
@@ -188,7 +189,7 @@ class _Stage:
         self.failed += bool(stage.error)
         self.fed += bool(stage.sources)
         self.chunks += len(stage.chunks)
-        if stage.latency:
+        if stage.latency and isfinite(stage.latency):
             self.latencies.append(stage.latency)
         relevant = _relevant(stage.chunks, self.counts)
         for judge, names in relevant.items():
@@ -241,7 +242,7 @@ class _Rank:
 
     def add(self, chunk: ChunkView) -> None:
         self.chunks += 1
-        if chunk.score is not None:
+        if chunk.score is not None and isfinite(chunk.score):
             self.scores.append(chunk.score)
         for verdict in chunk.verdicts:
             if verdict.value is not None:

@@ -45,12 +45,11 @@ def environment() -> Environment:
         "spark": wording.spark,
         "missed": wording.missed,
         "given": wording.given,
-        "similarity": wording.similarity,
+        "evidence": wording.evidence,
         "seconds": wording.seconds,
         "relevance": wording.relevance,
         "coverage": wording.coverage,
-        "bounds": wording.bounds,
-        "votes": wording.votes,
+        "remark": wording.remark,
         "grouped": wording.grouped,
     }
     return made

@@ -116,7 +116,7 @@ def _metrics(view: QueryView) -> Padding:
 def _remark(metric: MetricView) -> str:
     status = "" if metric.status == "scored" else metric.status
     said = ": ".join(part for part in (status, wording.line(metric.reason, 300)) if part)
-    return f"{said} {wording.bounds(metric)}".strip()
+    return f"{said} {wording.remark(metric)}".strip()
 
 
 def _units(units: Sequence[UnitView]) -> Padding:
@@ -125,7 +125,7 @@ def _units(units: Sequence[UnitView]) -> Padding:
         where = ", ".join(
             f"rank {chunk.rank} {wording.line(chunk.id, 80)}".strip() for chunk in unit.chunks
         )
-        why = (where, wording.line(unit.reason, 200), wording.similarity(unit.similarity))
+        why = (where, wording.line(unit.reason, 200), wording.evidence(unit))
         made.add_row(
             _mark(unit.value, wording.coverage(unit.value)),
             unit.kind,
@@ -186,8 +186,7 @@ def _verdicts(chunk: ChunkView) -> list[Text]:
         told = (
             "matches " + "; ".join(matched) if matched else "",
             wording.line(verdict.reason, 120),
-            wording.similarity(verdict.similarity),
-            wording.votes(verdict.votes),
+            wording.evidence(verdict),
         )
         if any(told):
             line.append(f": {', '.join(part for part in told if part)}", style="dim")

@@ -19,6 +19,7 @@ class VerdictView:
         similarity: Of the deciding pair, where similarity decided.
         reason: Why, in the judge's words.
         votes: How the repeats voted, where there were any.
+        probability: How likely the judge finds a yes, where it tells.
     """
 
     judge: str
@@ -27,6 +28,7 @@ class VerdictView:
     similarity: float | None = None
     reason: str = ""
     votes: tuple[bool | None, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class MetricView:
         status: "scored", "undefined", "failed" or "skipped".
         reason: Why there is no number, or what to know of it.
         bounds: The least and the greatest value that are possible, where they are known.
+        expected: The value to expect, where the judge tells probabilities.
     """
 
     name: str
@@ -73,6 +76,7 @@ class MetricView:
     status: Status
     reason: str = ""
     bounds: tuple[float, float] | None = None
+    expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ class UnitView:
         similarity: Of the deciding pair, where similarity decided.
         chunks: Those that cover it.
         votes: How the repeats voted, where there were any.
+        probability: How likely the judge finds it covered, where it tells.
     """
 
     kind: str
@@ -148,6 +153,7 @@ class UnitView:
     similarity: float | None = None
     chunks: tuple[Support, ...] = ()
     votes: tuple[bool | None, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def view_of_sample(
 def metric_views(results: Results) -> tuple[MetricView, ...]:
     """Make the views of results."""
     return tuple(
-        MetricView(name, one.value, one.status, one.reason, one.bounds)
+        MetricView(name, one.value, one.status, one.reason, one.bounds, one.expected)
         for name, one in results.items()
     )
 
@@ -156,6 +156,7 @@ def _verdict(judge: _Judge, verdict: Verdict, units: Sequence[str]) -> VerdictVi
         verdict.similarity,
         verdict.reason,
         verdict.votes,
+        verdict.probability,
     )
 
 
@@ -265,6 +266,7 @@ def _unit(kind: str, judge: _Judge, unit: Verdict, chunks: Sequence[Chunk]) -> U
         unit.similarity,
         supports,
         unit.votes,
+        unit.probability,
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ctxeval.report.view import MetricView, QueryView, VerdictView
+from ctxeval.report.view import MetricView, QueryView, UnitView, VerdictView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
@@ -165,9 +165,16 @@ def given(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def similarity(value: float | None) -> str:
-    """Write how similar a pair is, "" where similarity decided nothing."""
-    return "" if value is None else f"similarity {value:.2f}"
+def evidence(said: VerdictView | UnitView) -> str:
+    """Write the numbers behind a verdict: similarity, probability and votes; "" without any.
+
+    Examples:
+        >>> evidence(VerdictView("text", True, similarity=0.75))
+        'similarity 0.75'
+    """
+    parts = [] if said.similarity is None else [f"similarity {said.similarity:.2f}"]
+    parts += [] if said.probability is None else [f"probability {said.probability:.2f}"]
+    return ", ".join([*parts, votes(said.votes)] if said.votes else parts)
 
 
 def seconds(value: float | None) -> str:
@@ -192,12 +199,18 @@ def coverage(value: bool | None) -> str:
     return {True: "found", False: "missing", None: "unknown"}[value]
 
 
-def bounds(metric: MetricView) -> str:
-    """Write between what a value lies that could not be had, "" where that says nothing."""
-    if metric.value is not None or metric.bounds is None:
-        return ""
-    low, high = metric.bounds
-    return f"between {low:.3f} and {high:.3f}"
+def remark(metric: MetricView) -> str:
+    """Write what to know of a value besides its reason, "" where nothing is.
+
+    That is between what it lies, where it could not be had, and what to expect by the
+    judge's probabilities.
+    """
+    parts = []
+    if metric.value is None and metric.bounds is not None:
+        parts.append(f"between {metric.bounds[0]:.3f} and {metric.bounds[1]:.3f}")
+    if metric.expected is not None:
+        parts.append(f"{metric.expected:.3f} to be expected")
+    return ", ".join(parts)
 
 
 def grouped(verdicts: Sequence[VerdictView]) -> list[VerdictView]:

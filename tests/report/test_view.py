@@ -142,3 +142,20 @@ def test_two_judges_by_text_are_told_apart():
     (chunk,) = view_of_sample(sample, results).stages[0].chunks
     assert [one.value for one in chunk.verdicts] == [False, True]
     assert len({one.judge for one in chunk.verdicts}) == 2
+
+
+def test_probabilities_are_shown():
+    pytest.importorskip("jinja2")
+    from ctxeval.report.html import render_queries
+
+    verdicts = ctxeval.Verdicts(
+        [ctxeval.Verdict(True, "a", probability=0.75)],
+        [ctxeval.Verdict(False, "c", probability=0.25)],
+        judge="llm(x)",
+    )
+    result = ctxeval.MetricResult(1.0, "scored", verdicts=verdicts, expected=0.625)
+    sample = Sample(user_input="q", retrieved_contexts=["a"], reference="c")
+    view = view_of_sample(sample, {"context_precision": result})
+    shown = render_queries([view])
+    for said in ("probability 0.75", "probability 0.25", "0.625 to be expected"):
+        assert said in shown
