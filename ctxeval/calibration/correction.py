@@ -34,7 +34,7 @@ class Corrected(NamedTuple):
         uncorrected: The mean of what the judge said.
         n: How many samples it rests on.
         labelled: How many labels it rests on.
-        note: Why it can't be estimated; "" where it can.
+        note: Why it can't be estimated, and what else a reader should know; "" for nothing.
     """
 
     mean: float | None
@@ -46,13 +46,30 @@ class Corrected(NamedTuple):
     labelled: int
     note: str = ""
 
+    def __str__(self) -> str:
+        """Write it as one line."""
+        said = f"{self.uncorrected:.3f} as judged"
+        if self.mean is not None:
+            said = f"{self.mean:.3f}, {said}"
+        if self.low is not None and self.high is not None:
+            said = said.replace(",", f" ({self.low:.3f}–{self.high:.3f}),", 1)
+        told = f"{said}; {self.method}, {self.n} samples, {self.labelled} labels"
+        return f"{told}; {self.note}" if self.note else told
+
 
 def corrected_share(
-    values: Sequence[float], calibration: Calibration, confidence: float = 0.95
+    values: Sequence[float],
+    calibration: Calibration,
+    confidence: float = 0.95,
+    *,
+    judged: Sequence[float] | None = None,
 ) -> Corrected:
     r"""Correct the mean of shares of verdicts by the judge's sensitivity and specificity.
 
-    .. math:: \frac{m + \mathrm{specificity} - 1}{\mathrm{sensitivity} + \mathrm{specificity} - 1}
+    .. math:: \frac{m - j (1 - s)}{q + s - 1}
+
+    where m is the mean, q the sensitivity, s the specificity, and j the share of the verdicts
+    that the judge gave: a blank chunk and an empty retrieval are a no without any error.
 
     Its interval carries what is not known of all three: the mean (by its standard error over
     samples), and the two rates (Beta distributions after Jeffreys' prior), drawn 20,000 times
@@ -62,11 +79,13 @@ def corrected_share(
         values: Each sample's share of yeses, in [0, 1].
         calibration: How the judge did on labelled pairs.
         confidence: How often such intervals should hold the true mean, in (0, 1).
+        judged: Of each sample, the share of its verdicts that the judge gave; None: all.
 
     Source:
         Rogan and Gladen, 1978.
     """
     mean, n = _mean(values)
+    asked = np.ones(n) if judged is None else np.asarray(judged, dtype=float)
     yes, wrong, missed, no = calibration.confusion
 
     def unknown(note: str) -> Corrected:
@@ -82,15 +101,18 @@ def corrected_share(
     rng = np.random.default_rng(SEED)
     sensitivity = rng.beta(yes + 0.5, missed + 0.5, DRAWS)
     specificity = rng.beta(no + 0.5, wrong + 0.5, DRAWS)
-    error = float(np.std(values, ddof=1)) / sqrt(n)
+    noes = asked * (1 - calibration.specificity)
+    error = float(np.std(np.asarray(values, dtype=float) - noes, ddof=1)) / sqrt(n)
     means = mean + error * rng.standard_t(n - 1, DRAWS)
+    share = float(asked.mean())
     gains = sensitivity + specificity - 1
     tail = (1 - confidence) / 2
     if (gains <= 0).mean() > tail:
         return unknown(f"{calibration.n} labels do not tell the judge from chance: label more")
-    drawn = np.clip((means + specificity - 1) / np.where(gains > 0, gains, np.nan), 0, 1)
+    wrong_yeses = share * (1 - specificity)
+    drawn = np.clip((means - wrong_yeses) / np.where(gains > 0, gains, np.nan), 0, share)
     low, high = np.nanquantile(drawn, (tail, 1 - tail))
-    corrected = min(1.0, max(0.0, (mean + calibration.specificity - 1) / gain))
+    corrected = min(share, max(0.0, (mean - float(noes.mean())) / gain))
     return Corrected(corrected, float(low), float(high), "Rogan–Gladen", mean, n, calibration.n)
 
 

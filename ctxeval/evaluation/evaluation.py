@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.evaluation.rows import Row, json_line, read_run, run_path, write_run
@@ -13,6 +13,10 @@ from ctxeval.evaluation.tables import arrow_table, flat_rows, whole
 from ctxeval.evaluation.tally import Summary, Tally
 from ctxeval.extras import load
 from ctxeval.verdicts import Usage
+
+if TYPE_CHECKING:
+    from ctxeval.calibration.calibration import Calibration
+    from ctxeval.calibration.correction import Corrected
 
 
 class Evaluation:
@@ -87,6 +91,14 @@ class Evaluation:
             )
         return self._tallies[metric]
 
+    def signature(self, metric: str) -> str:
+        """Say what decided a metric's values besides the samples; several where they differ.
+
+        Raises:
+            InvalidArgumentError: There is no such metric.
+        """
+        return " | ".join(self._tally(metric).signatures)
+
     def places(self, metric: str) -> list[tuple[int, float]]:
         """Give the scored values of a metric, each with the place of its row."""
         return self._tally(metric).scored()
@@ -128,6 +140,41 @@ class Evaluation:
             tally.summary(metric, len(self), names, confidence)
             for metric, tally in self._tallies.items()
         ]
+
+    def corrected(
+        self,
+        calibration: Calibration | None = None,
+        labels: Mapping[str, float] | None = None,
+        *,
+        metric: str | None = None,
+        confidence: float = 0.95,
+    ) -> Corrected:
+        """Correct a mean for the errors of the judge behind it, by what people said.
+
+        Args:
+            calibration: How the judge did on labelled pairs. Corrects a plain share of its
+                verdicts: `context_relevance`, where chunks were labelled for the "question";
+                `context_recall`, where claims were labelled for "support".
+            labels: Or people's value of some of the samples, by id. Corrects any metric.
+            metric: Which metric; None: the one that the calibration is about, or the only one.
+            confidence: How often such intervals should hold the true mean, in (0, 1).
+
+        Returns:
+            The corrected mean, with an interval that carries what the labels leave open.
+
+        Raises:
+            InvalidArgumentError: The calibration is another judge's, the metric is no plain
+                share of its verdicts, or the labels fit no sample.
+        """
+        from ctxeval.evaluation.correcting import corrected_by_calibration, corrected_by_labels
+
+        if (calibration is None) == (labels is None):
+            raise InvalidArgumentError(
+                "corrected: give a calibration (of calibrate()), or labels={sample id: value}"
+            )
+        if calibration is not None:
+            return corrected_by_calibration(self, calibration, metric, confidence)
+        return corrected_by_labels(self, labels or {}, metric, confidence)
 
     def _names(self, key: str | Callable[[Row], object]) -> list[object]:
         """Give what each row is grouped by."""
