@@ -136,3 +136,20 @@ def test_escapes_do_not_reach_the_terminal(ctxeval, tmp_path):
     assert "\x1b" not in printed
     assert "\x07" not in printed
     assert "[bold]x[/bold]" in printed
+
+
+def test_a_report_is_written_and_shown(ctxeval, samples, tmp_path):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    ctxeval("score", samples, "-m", "reciprocal_rank", "-o", "run.jsonl")
+    (tmp_path / "before.jsonl").write_text((tmp_path / "run.jsonl").read_text())
+    told = ctxeval("report", "run.jsonl", "--baseline", "before.jsonl", "-o", "report.html")
+    assert "report.html" in told
+    page = (tmp_path / "report.html").read_text("utf-8")
+    shown = ctxeval("show", "run.jsonl", "--baseline", "before.jsonl")
+    for heading in ("What changed", "Where relevant chunks get lost", "Worst queries", "Cost"):
+        assert heading in page
+        assert heading in shown
+    assert "no chunk with this id was retrieved" in shown
+    told = ctxeval("report", "run.jsonl", "-o", "nowhere/report.html", code=2)
+    assert "its directory does not exist" in told
