@@ -45,19 +45,24 @@ class Kernel:
         self._manager, self._client = self._loop.run_until_complete(started)
         self.request = ""
 
-    def run(self, cell: str, late: float = 0.0) -> list[Message]:
+    def run(self, cell: str, late: float = 0.0, others: bool = False) -> list[Message]:
         """Run a cell.
 
         Args:
             cell: Its code.
             late: How many seconds to go on listening after its end.
+            others: Give the updates of earlier cells' outputs too.
 
         Returns:
             What came of it, but for the states of the kernel.
         """
         self.request = self._client.execute(cell)
         told = ("status", "execute_input", "iopub_welcome")
-        return [one for one in self._listen(late) if one.kind not in told]
+        heard = [one for one in self._listen(late) if one.kind not in told]
+        own = {one.output for one in heard if one.kind == "display_data"}
+        return [
+            one for one in heard if others or one.kind != "update_display_data" or one.output in own
+        ]
 
     def _listen(self, late: float) -> Iterator[Message]:
         end = None
