@@ -46,6 +46,8 @@ def environment() -> Environment:
         "missed": wording.missed,
         "given": wording.given,
         "evidence": wording.evidence,
+        "lost": wording.lost,
+        "chosen": wording.chosen,
         "seconds": wording.seconds,
         "relevance": wording.relevance,
         "coverage": wording.coverage,
@@ -71,7 +73,7 @@ def render_queries(
     Args:
         views: The queries.
         queries: How many are shown at most.
-        chunks: How many chunks of a stage are shown at most.
+        chunks: How many chunks of a stage are shown, and as many relevant ones behind them.
         characters: How many characters of a text are shown at most.
         size: How many bytes of HTML may be made; queries that don't fit are counted.
         unfolded: How many queries stand open; the others are a line that opens.

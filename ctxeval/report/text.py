@@ -28,7 +28,8 @@ def queries_as_text(
     Args:
         views: The queries.
         queries: How many are shown at most; the rest is counted.
-        chunks: How many chunks of a stage are shown at most; the rest is counted.
+        chunks: How many chunks of a stage are shown, besides relevant ones behind them; the rest
+            is counted.
         size: From how many characters on no further query is begun; the rest is counted.
         width: How many columns it has.
     """
@@ -78,8 +79,9 @@ def _show_query(view: QueryView, console: Console, chunks: int) -> None:
     for stage in view.stages:
         console.print(_heading(stage, view))
         if stage.chunks:
-            console.print(_chunks(stage.chunks[:chunks]))
-        _print_more(console, len(stage.chunks) - chunks, "chunks")
+            shown = wording.chosen(stage.chunks, chunks)
+            console.print(_chunks(shown))
+            _print_more(console, len(stage.chunks) - len(shown), "chunks")
     if not view.stages:
         console.print("nothing was retrieved")
     console.print()
@@ -125,7 +127,7 @@ def _units(units: Sequence[UnitView]) -> Padding:
         where = ", ".join(
             f"rank {chunk.rank} {wording.line(chunk.id, 80)}".strip() for chunk in unit.chunks
         )
-        why = (where, wording.line(unit.reason, 200), wording.evidence(unit))
+        why = (where or wording.lost(unit), wording.line(unit.reason, 200), wording.evidence(unit))
         made.add_row(
             _mark(unit.value, wording.coverage(unit.value)),
             unit.kind,

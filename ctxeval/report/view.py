@@ -130,6 +130,16 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Where a unit that is missing in the end was last seen: a stage, a rank, from 1, and an id."""
+
+    kind: str
+    name: str
+    rank: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnitView:
     """One piece of what was expected.
 
@@ -143,6 +153,7 @@ class UnitView:
         chunks: Those that cover it.
         votes: How the repeats voted, where there were any.
         probability: How likely the judge finds it covered, where it tells.
+        lost: Where it was last seen, if it is missing in the end and an earlier stage had it.
     """
 
     kind: str
@@ -154,6 +165,7 @@ class UnitView:
     chunks: tuple[Support, ...] = ()
     votes: tuple[bool | None, ...] = ()
     probability: float | None = None
+    lost: Lost | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from ctxeval.record.query import Chunk, QueryRecord, Retrieval
 from ctxeval.report.view import (
     ChunkView,
     Found,
+    Lost,
     MetricView,
     QueryView,
     StageView,
@@ -36,6 +37,7 @@ def view_of_record(record: QueryRecord) -> QueryView:
     """
     expected = record.reference or Sample()
     said = _Said([record.scores, *(stage.scores for stage in record.retrievals)])
+    stages = _stages(record.stages(), said)
     return QueryView(
         record.id,
         record.question,
@@ -43,8 +45,8 @@ def view_of_record(record: QueryRecord) -> QueryView:
         record.status,
         metric_views(record.scores),
         tuple(sorted(record.pending)),
-        _stages(record.stages(), said),
-        _units(record.scores, expected, record.chunks()),
+        stages,
+        _lost(_units(record.scores, expected, record.chunks()), stages),
         expected.reference,
         record.unreferenced,
     )
@@ -75,7 +77,7 @@ def view_of_sample(
         metric_views(results),
         (),
         shown,
-        _units(results, sample, chunks or ()),
+        _lost(_units(results, sample, chunks or ()), shown),
         sample.reference,
     )
 
@@ -251,6 +253,23 @@ def _units(results: Results, expected: Sample, chunks: Sequence[Chunk]) -> tuple
         unjudged = tuple(UnitView(kind, "", text, value, reason) for text in texts)
         units.setdefault(kind, unjudged)
     return tuple(unit for kind in units.values() for unit in kind)
+
+
+def _lost(units: tuple[UnitView, ...], stages: Sequence[StageView]) -> tuple[UnitView, ...]:
+    """Say of the missing units where they were last seen."""
+    seen: dict[tuple[str, str], Lost] = {}
+    for stage in stages:
+        for chunk in reversed(stage.chunks):
+            for verdict in chunk.verdicts:
+                for unit in verdict.matched if verdict.value else ():
+                    place = Lost(stage.kind, stage.name, chunk.rank, chunk.id)
+                    seen[verdict.judge, unit] = place
+    return tuple(
+        replace(unit, lost=seen[unit.judge, unit.text])
+        if unit.value is False and (unit.judge, unit.text) in seen
+        else unit
+        for unit in units
+    )
 
 
 def _unit(kind: str, judge: _Judge, unit: Verdict, chunks: Sequence[Chunk]) -> UnitView:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ctxeval.report.view import MetricView, QueryView, UnitView, VerdictView
+from ctxeval.report.view import ChunkView, MetricView, QueryView, UnitView, VerdictView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
@@ -211,6 +211,20 @@ def remark(metric: MetricView) -> str:
     if metric.expected is not None:
         parts.append(f"{metric.expected:.3f} to be expected")
     return ", ".join(parts)
+
+
+def lost(unit: UnitView) -> str:
+    """Say where a missing unit was last seen, "" where it never was."""
+    if unit.lost is None:
+        return ""
+    stage = f"{unit.lost.kind} {line(unit.lost.name, 80)}".strip()
+    return f"lost after {stage}, where it was at rank {unit.lost.rank}"
+
+
+def chosen(chunks: Sequence[ChunkView], most: int) -> list[ChunkView]:
+    """Choose the chunks that are shown: the first ones, and as many relevant ones behind them."""
+    behind = [chunk for chunk in chunks[most:] if any(one.value for one in chunk.verdicts)]
+    return [*chunks[:most], *behind[:most]]
 
 
 def grouped(verdicts: Sequence[VerdictView]) -> list[VerdictView]:

@@ -64,3 +64,10 @@ def test_a_text_of_a_megabyte_is_cut_and_its_length_told():
     shown = render_queries([view(retrieved_contexts=["x" * 1_000_000])])
     assert "1,000,000 characters" in shown
     assert len(shown) < 10_000
+
+
+def test_relevant_chunks_are_shown_however_far_behind():
+    found = view(retrieved_context_ids=list(range(40)), reference_context_ids=[29, 33])
+    shown = render_queries([found])
+    assert "<bdi>29</bdi>" in shown
+    assert "28 more chunks" in shown

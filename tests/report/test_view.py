@@ -4,7 +4,7 @@ import pytest
 
 import ctxeval
 from ctxeval import Chunk, QueryRecord, Recorder, References, Retrieval, Sample
-from ctxeval.report.view import Found, Support, UnitView, VerdictView
+from ctxeval.report.view import Found, Lost, Support, UnitView, VerdictView
 from ctxeval.report.viewing import view_of_record, view_of_sample
 from ctxeval.testing import ScriptedLLM
 
@@ -56,8 +56,15 @@ def test_a_stage_tells_how_much_of_what_was_expected_it_holds():
     assert outer.found == (Found("id", 1, 2),)
 
 
-def test_units_name_the_chunks_that_cover_them():
-    missing = UnitView("id", "id", "b", False, "no chunk with this id was retrieved")
+def test_units_name_the_chunks_that_cover_them_or_where_they_were_lost():
+    missing = UnitView(
+        "id",
+        "id",
+        "b",
+        False,
+        "no chunk with this id was retrieved",
+        lost=Lost("retrieve", "dense", 2, "b"),
+    )
     found = UnitView("id", "id", "c", True, chunks=(Support(1, "c"),))
     assert scored(EXPECTED).units == (missing, found)
 
