@@ -6,6 +6,9 @@ import re
 
 import pytest
 from notebook_cells import CHAIN, JUDGE, QUERY_ENGINE
+from openai_server import NO_CREDIT, OpenAIServer
+
+from ctxeval.testing import ScriptedLLM
 
 for needed in ("ipykernel", "jinja2", "langchain_core", "pandas", "rich", "scipy"):
     pytest.importorskip(needed)
@@ -204,6 +207,29 @@ def test_updates_are_sent_again_in_the_name_of_the_cell_that_runs(kernel):
     assert again.kind == "update_display_data"
     assert again.request == kernel.request
     assert again.html == shown[-1].html
+
+
+def test_a_model_behind_an_endpoint_judges(kernel):
+    pytest.importorskip("openai")
+    goods = "You may return goods within 30 days."
+    with OpenAIServer(ScriptedLLM(relevant={goods})) as server:
+        model = f"--model tiny --base-url {server.url}"
+        kernel.run(f"%ctxeval on --metrics context_relevance {model}")
+        kernel.run(ASK)
+        (shown,) = kernel.run("%ctxeval report")
+    assert "by model, for the question" in shown.text
+    assert "0.500" in shown.html
+
+
+def test_an_endpoint_that_gives_no_reply_is_told_where_its_score_would_stand(kernel):
+    pytest.importorskip("openai")
+    with OpenAIServer(replies=[NO_CREDIT] * 9) as server:
+        model = f"--model tiny --base-url {server.url}"
+        kernel.run(f"%ctxeval on --metrics context_relevance {model}")
+        kernel.run(ASK)
+        (shown,) = kernel.run("%ctxeval report")
+    assert "failed" in shown.text
+    assert "credit" in shown.html
 
 
 def test_queries_that_are_not_shown_update_nothing(kernel):
