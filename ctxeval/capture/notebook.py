@@ -69,8 +69,9 @@ class Tracing:
         if self.recorder is None:
             return
         try:
+            self._close()  # an empty cell ends without having begun
             self._show()
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:  # IPython would print a traceback
             logger.warning("ctxeval: what was retrieved could not be shown: %s", describe(error))
             logger.debug("ctxeval: this is where", exc_info=True)
 
