@@ -8,8 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -43,80 +42,115 @@ def free_ports(n: int) -> list[int]:
             one.close()
 
 
-@contextmanager
-def running(
-    program: str, arguments: Sequence[str], health: str, folder: Path, **environment: str
-) -> Iterator[None]:
-    """Run a program until it is not needed any more."""
-    binary = Path(os.environ.get(SERVERS, Path(sys.executable).parent)) / program
-    if not binary.exists():
-        pytest.skip(f"no {binary}: set {SERVERS}, see CONTRIBUTING.md")
-    log = folder / f"{program}.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [str(binary), *arguments],
-            cwd=folder,
-            stdout=output,
-            stderr=output,
-            env={**_without_python_path(os.environ), **environment},
-        )
-    try:
+class Program:
+    """A program that runs until it is not needed any more.
+
+    Args:
+        name: The program's.
+        arguments: How it is started.
+        url: Where it listens.
+        health: What answers, there, once it is up.
+        folder: Where it works.
+        environment: What it is told besides.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        url: str,
+        health: str,
+        folder: Path,
+        **environment: str,
+    ) -> None:
+        self.url = url
+        self.process: subprocess.Popen[bytes] | None = None
+        self._health = f"{url}{health}"
+        self._log = folder / "log"
+        self._binary = Path(os.environ.get(SERVERS, Path(sys.executable).parent)) / name
+        if self._binary.exists():
+            known = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+            with self._log.open("w") as output:
+                self.process = subprocess.Popen(
+                    [str(self._binary), *arguments],
+                    cwd=folder,
+                    stdout=output,
+                    stderr=output,
+                    env={**known, **environment},
+                )
+
+    def wait(self) -> str:
+        """Wait until it is up, and give its URL."""
+        if self.process is None:
+            pytest.skip(f"no {self._binary}: set {SERVERS}, see CONTRIBUTING.md")
         deadline = time.monotonic() + STARTING_SECONDS
-        while not _answers(health):
-            assert process.poll() is None, log.read_text()[-2000:]
-            assert time.monotonic() < deadline, log.read_text()[-2000:]
+        while not self._answers():
+            assert self.process.poll() is None, self._log.read_text()[-2000:]
+            assert time.monotonic() < deadline, self._log.read_text()[-2000:]
             time.sleep(0.2)
-        yield
-    finally:
-        process.terminate()
+        return self.url
+
+    def _answers(self) -> bool:
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            with urllib.request.urlopen(self._health, timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
-
-def _without_python_path(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    def stop(self) -> None:
+        """End it."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
 
 
 @pytest.fixture(scope="session")
-def phoenix_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run Phoenix; give its address."""
-    pytest.importorskip("phoenix.client", reason="arize-phoenix-client is not installed")
-    folder = tmp_path_factory.mktemp("phoenix")
-    port, grpc = free_ports(2)
-    url = f"http://127.0.0.1:{port}"
-    environment = {
-        "PHOENIX_WORKING_DIR": str(folder),
-        "PHOENIX_HOST": "127.0.0.1",
-        "PHOENIX_PORT": str(port),
-        "PHOENIX_GRPC_PORT": str(grpc),
-        "PHOENIX_TELEMETRY_ENABLED": "false",
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Program]]:
+    """Start both servers at once: each takes its time."""
+    ports = free_ports(3)
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    phoenix, mlflow = tmp_path_factory.mktemp("phoenix"), tmp_path_factory.mktemp("mlflow")
+    started = {
+        "phoenix": Program(
+            "phoenix",
+            ["serve"],
+            urls[0],
+            "/healthz",
+            phoenix,
+            PHOENIX_WORKING_DIR=str(phoenix),
+            PHOENIX_HOST="127.0.0.1",
+            PHOENIX_PORT=str(ports[0]),
+            PHOENIX_GRPC_PORT=str(ports[1]),
+            PHOENIX_TELEMETRY_ENABLED="false",
+        ),
+        "mlflow": Program(
+            "mlflow",
+            [
+                *("server", "--host", "127.0.0.1", "--port", str(ports[2]), "--workers", "1"),
+                *("--backend-store-uri", f"sqlite:///{mlflow / 'mlflow.db'}"),
+                *("--artifacts-destination", str(mlflow / "artifacts")),
+            ],
+            urls[2],
+            "/health",
+            mlflow,
+        ),
     }
-    with running("phoenix", ["serve"], f"{url}/healthz", folder, **environment):
-        yield url
+    yield started
+    for one in started.values():
+        one.stop()
 
 
 @pytest.fixture(scope="session")
-def mlflow_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run MLflow's server; give its address."""
-    pytest.importorskip("mlflow", reason="mlflow is not installed")
-    folder = tmp_path_factory.mktemp("mlflow")
-    (port,) = free_ports(1)
-    url = f"http://127.0.0.1:{port}"
-    arguments = [
-        *("server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
-        *("--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
-        *("--artifacts-destination", str(folder / "artifacts")),
-    ]
-    with running("mlflow", arguments, f"{url}/health", folder, MLFLOW_DISABLE_TELEMETRY="true"):
-        yield url
+def phoenix_url(servers: dict[str, Program]) -> str:
+    """Give the address of a Phoenix that runs."""
+    return servers["phoenix"].wait()
+
+
+@pytest.fixture(scope="session")
+def mlflow_url(servers: dict[str, Program]) -> str:
+    """Give the address of an MLflow server that runs."""
+    return servers["mlflow"].wait()
