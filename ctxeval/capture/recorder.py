@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
     from ctxeval.store import Store
+    from ctxeval.store.privacy import Privacy
 
 logger = logging.getLogger("ctxeval")
 
@@ -67,6 +68,11 @@ class Recorder:
         answer_key: Where the answer stands in its output, likewise.
         capture_prompts: Also note which chunks stand in the last prompt that holds any, as
             the stage "prompt"?
+        redact: A function that is given each text of a query (question, answer, chunks, strings
+            in metadata, never ids) and of what is expected for it, and returns what may be known
+            of it: records, judges, the store and sinks get nothing else. References are found
+            by the question as it was asked. None: that of the store, if it has one. A query
+            at which it raises is left out.
         sample_rate: The share of queries that are kept, in [0, 1]; which ones is decided
             by a hash of the query's id, so that all metrics of a query agree.
         max_pending: How many records wait to be scored at most, and how many for a model.
@@ -90,6 +96,7 @@ class Recorder:
         question_key: str | Callable[[Any], Any] | None = None,
         answer_key: str | Callable[[Any], Any] | None = None,
         capture_prompts: bool = False,
+        redact: Callable[[str], str] | None = None,
         sample_rate: float = 1.0,
         max_pending: int = 1000,
         max_records: int | None = 10_000,
@@ -118,7 +125,13 @@ class Recorder:
         self.answer_key = answer_key
         self.capture_prompts = capture_prompts
         self._metrics = MetricSet(metrics, llm)
+        if redact is not None and not callable(redact):
+            raise InvalidArgumentError(f"redact: {short(redact)} is no function of a text")
         kept = None if store is None else _opened(store)
+        if kept is not None:
+            kept, redacts = kept.redacting()
+            redact = redact or redacts
+        self._privacy = None if redact is None else _redacting(redact)
         if kept is not None:
             self._metrics = self._metrics.with_judges(lambda judge: judge.with_cache(kept))
         self._references = References.of(references)
@@ -235,8 +248,10 @@ class Recorder:
             return
         try:
             made = make()
-        except Exception:
-            logger.exception("ctxeval could not read a captured query")
+        except Exception as error:
+            # What was raised may quote what must be redacted.
+            shown = error if self._privacy is None else None
+            logger.error("ctxeval could not read a captured query", exc_info=shown)
             self._notices.drop("it could not be read")
             return
         for record in [made] if isinstance(made, QueryRecord) else made:
@@ -244,6 +259,12 @@ class Recorder:
             self._take_record(order, record)
 
     def _take_record(self, order: int, record: QueryRecord) -> None:
+        self._refer(record)
+        try:
+            record = record if self._privacy is None else self._privacy.record(record)
+        except Exception as error:
+            self._notices.drop(f"redact failed with {type(error).__name__}")
+            return
         with self._lock:
             _, earlier = self._records.get(record.id, (order, None))
             self._records[record.id] = (order, record)
@@ -251,7 +272,6 @@ class Recorder:
                 self._records.popitem(last=False)
                 self.dropped["more than max_records"] += 1
         self._sending.locate(record)
-        self._refer(record)
         self._score(record, earlier)
         self._tell(record)
         self._keep(record)
@@ -355,7 +375,8 @@ class Recorder:
             option: What it was given as: "id_key", "question_key" or "answer_key".
             error: What it raised.
         """
-        self._notices.once(f"failed {option}", f"{option} failed with {error!r}")
+        said = repr(error) if self._privacy is None else type(error).__name__
+        self._notices.once(f"failed {option}", f"{option} failed with {said}")
 
     @property
     def id_sources(self) -> dict[str, int]:
@@ -375,10 +396,16 @@ class Recorder:
         Returns:
             The record, with its scores by id and by text; those by a model follow.
         """
+        before = record.reference
         if reference is None:
             self._refer(record)
         else:
             record.reference, record.unreferenced = Sample.of(reference), ""
+        if self._privacy is not None:
+            if record.reference is not None:
+                record.reference = self._privacy.sample(record.reference)
+            elif before is not None:  # it was found by the question before that was redacted
+                record.reference, record.unreferenced = before, ""
         self._score(record)
         self._keep(record)
         self._send(record)
@@ -506,6 +533,12 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _redacting(redact: Callable[[str], str]) -> Privacy:
+    from ctxeval.store.privacy import Privacy
+
+    return Privacy(True, redact)
 
 
 def _opened(store: Store | str | PathLike[str]) -> Store:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxeval.capture.sending import Exporter, Sink, exporters_of
 from ctxeval.errors import NotTracedError, describe
-from ctxeval.export.refusals import without_secrets
+from ctxeval.keys import without_secrets
 
 if TYPE_CHECKING:
     from ctxeval.store import Store

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ctxeval.errors import InvalidArgumentError, NotTracedError, describe, short
-from ctxeval.export.refusals import without_secrets
 from ctxeval.export.score import Score, scores_of
 from ctxeval.export.spans import locate
+from ctxeval.keys import without_secrets
 from ctxeval.record.query import QueryRecord
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 from ctxeval.errors import ExportError, InvalidArgumentError, NotTracedError
 from ctxeval.export.refusals import refusal
 from ctxeval.export.score import Score, scores_of
+from ctxeval.keys import as_cause
 from ctxeval.record.query import QueryRecord
 
 
@@ -66,7 +67,7 @@ class Langfuse:
         except TypeError as error:
             raise ExportError(f"{self.name}: pip install 'langfuse>=5': {error}") from error
         except Exception as error:
-            raise refusal(self.name, error) from error
+            raise refusal(self.name, error) from as_cause(error)
         if getattr(taken, "rejected", 0):
             first = taken.errors[0].message if taken.errors else "it does not say why"
             raise ExportError(f"{self.name}: {taken.rejected} scores were rejected: {first}")

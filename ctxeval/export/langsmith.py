@@ -9,6 +9,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, NotTracedError
 from ctxeval.export.refusals import refusal
 from ctxeval.export.score import Score, scores_of
+from ctxeval.keys import as_cause
 from ctxeval.record.query import QueryRecord
 
 
@@ -69,7 +70,7 @@ class LangSmith:
                 if score.chunk_index is None and _is_run(score.run_id):
                     self._send(score, record)
         except Exception as error:
-            raise refusal(self.name, error) from error
+            raise refusal(self.name, error) from as_cause(error)
 
     def _project_name(self) -> str:
         names = ("LANGSMITH_PROJECT", "LANGCHAIN_PROJECT")

@@ -9,6 +9,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, NotTracedError
 from ctxeval.export.refusals import refusal
 from ctxeval.export.score import Score, scores_of
+from ctxeval.keys import as_cause
 from ctxeval.record.query import QueryRecord
 
 ID = "ctxeval.score_id"
@@ -65,7 +66,7 @@ class MLflow:
         try:
             self._send(f"tr-{trace_id}", scores)
         except Exception as error:
-            raise refusal(self.name, error) from error
+            raise refusal(self.name, error) from as_cause(error)
 
     def _send(self, trace_id: str, scores: Sequence[Score]) -> None:
         # MLflow would add to what is there: so what is there is looked at, and replaced.

@@ -7,6 +7,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, NotTracedError
 from ctxeval.export.refusals import refusal
 from ctxeval.export.score import Score, scores_of
+from ctxeval.keys import as_cause
 from ctxeval.record.query import QueryRecord
 
 
@@ -65,7 +66,7 @@ class Phoenix:
             if of_documents:
                 spans.log_document_annotations(document_annotations=of_documents, sync=True)
         except Exception as error:
-            raise refusal(self.name, error) from error
+            raise refusal(self.name, error) from as_cause(error)
 
     def _annotation(self, score: Score) -> dict[str, Any]:
         result = {

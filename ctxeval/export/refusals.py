@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from contextlib import suppress
 
 from ctxeval.errors import ExportError, describe
+from ctxeval.keys import without_secrets
 
 _LONGEST = 500
-
-_SECRETS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(r"(?<=://)[^/\s@]+@"), "…@"),
-    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{6,}", re.I), r"\1 …"),
-    (
-        re.compile(
-            r"""\b([\w-]*(?:api[-_]?key|token|secret|password|authorization)["']?\s*[:=]\s*["']?)"""
-            r"""(?!bearer|basic)[^\s"',;&}\])]+""",
-            re.I,
-        ),
-        r"\1…",
-    ),
-    (re.compile(r"\b(?:sk|pk|lsv2|ls__|ghp|hf)[-_][\w-]{6,}"), "…"),
-]
-
-
-def without_secrets(text: str) -> str:
-    """Take out what looks like a key or a password.
-
-    Examples:
-        >>> without_secrets("401 for https://me:geheim@host/v1?api_key=abc (Bearer abcdefgh)")
-        '401 for https://…@host/v1?api_key=… (Bearer …)'
-    """
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text
 
 
 def refusal(name: str, error: Exception) -> ExportError:

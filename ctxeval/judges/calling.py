@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ctxeval.errors import CtxEvalError, JudgeError, describe, short
+from ctxeval.keys import as_cause, without_secrets
 from ctxeval.llm.loop import PerLoop, PerObject
 from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM, Message, Schema
 from ctxeval.verdicts import Usage
@@ -67,12 +68,14 @@ class Caller:
                 return await call()
         except JudgeError as error:
             self.usage += Usage(requests=error.attempts, unreported=error.attempts)
-            raise
+            error.args = (without_secrets(str(error)),)
+            raise error from error.__cause__ and as_cause(error.__cause__)
         except CtxEvalError:
             raise
         except Exception as error:  # a model of the user's own may raise anything
             self.usage += Usage(requests=1, unreported=1)
-            raise JudgeError(f"{type(self.llm).__name__} failed: {describe(error)}") from error
+            said = without_secrets(f"{type(self.llm).__name__} failed: {describe(error)}")
+            raise JudgeError(said) from as_cause(error)
 
     def _counted(self, answer: A, method: str) -> A:
         if not isinstance(answer.usage, Usage):

@@ -28,7 +28,8 @@ K = TypeVar("K")
 
 Finding = Mapping[str, Any]
 """One finding in a cell, as plain data: `value`, `reason`; for claims the `chunks` that support
-needs, or that did not give it, and whether it holds of `exact`ly these."""
+needs, or that did not give it, and whether it holds of `exact`ly these; and `of` which question
+it is, which a store keeps to itself."""
 
 
 class CellCache(Protocol):
@@ -120,6 +121,14 @@ class CellKeys:
 def text_hash(text: str) -> str:
     """Name a chunk by its text, as findings on claims do."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def question_hash(question: str) -> str:
+    """Name the question that a finding is of, so that it can be deleted with it: as `of`.
+
+    Case and white space don't matter.
+    """
+    return text_hash(" ".join(question.casefold().split()))[:16]
 
 
 def supporting(findings: Sequence[Finding], chunks: Set[str]) -> Finding | None:

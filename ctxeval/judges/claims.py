@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ctxeval.judges.asking import Asker
-from ctxeval.judges.cells import CellCache, CellKeys, Flights
+from ctxeval.judges.cells import CellCache, CellKeys, Flights, question_hash
 from ctxeval.sample import Sample
 
 _NEXT_SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+\S|[。！？]+[」』”’]?\s*[^\s」』”’]|\n\s*\S")
@@ -42,7 +42,8 @@ async def claims_of(
             with flights.take({key: key}) as arriving:
                 arrived = arriving[key] = await asker.split(reference)
             if arrived[0]:
-                cache.put_many([(key, {"claims": arrived[0], "note": arrived[1]})])
+                of = question_hash(sample.user_input or "")
+                cache.put_many([(key, {"claims": arrived[0], "note": arrived[1], "of": of})])
         if arrived is not None:  # None: whoever asked was interrupted
             claims, note = arrived
             return claims, note

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ctxeval.errors import ContextOverflowError
 from ctxeval.judges.asking import Asker, Question
 from ctxeval.judges.calling import all_of
-from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights
+from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, question_hash
 from ctxeval.judges.rounds import Item
 from ctxeval.judges.shards import groups
 from ctxeval.judges.yes_no import ask_chunk, ask_claim, yes_probability
@@ -121,7 +121,8 @@ class ProbabilityRound:
             "probability": probability,
         }
         if probability is not None:
-            self.cache.put_many([(key, finding)])
+            of = question_hash(self.question.question)
+            self.cache.put_many([(key, {**finding, "of": of})])
         return finding
 
 

@@ -8,7 +8,15 @@ from functools import reduce
 
 from ctxeval.judges.asking import Asker, Question
 from ctxeval.judges.calling import all_of
-from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, ruling_out, supporting
+from ctxeval.judges.cells import (
+    CellCache,
+    CellKeys,
+    Finding,
+    Flights,
+    question_hash,
+    ruling_out,
+    supporting,
+)
 from ctxeval.judges.replies import Reading
 from ctxeval.judges.shards import Shard, groups, plan
 
@@ -135,7 +143,8 @@ class Round:
         return found
 
     def _keep(self, key: str, findings: Iterable[Finding]) -> None:
-        readable = [(key, finding) for finding in findings if finding["value"] is not None]
+        of = question_hash(self.question.question)
+        readable = [(key, {**one, "of": of}) for one in findings if one["value"] is not None]
         if readable:
             self.cache.put_many(readable)
 

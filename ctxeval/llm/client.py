@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ctxeval.errors import AuthenticationError, ContextOverflowError, JudgeError, QuotaError
+from ctxeval.keys import as_cause, without_secrets
 from ctxeval.llm.dialect import dialect_of
 from ctxeval.llm.loop import PerLoop, in_thread
 from ctxeval.llm.protocol import Completion, FirstToken, Message, Schema
@@ -121,9 +122,9 @@ class OpenAICompatible:
                 fault = refused.fault
                 dialect.silent = fault.unreachable
                 if fault.filtered:
-                    raise _Filtered(fault.message) from None
+                    raise _Filtered(self._safe(fault.message)) from None
                 if fault.overflow:
-                    raise ContextOverflowError(self._say(fault)) from refused.cause
+                    raise ContextOverflowError(self._say(fault)) from self._cause(refused)
                 if dialect.version != refused.version or dialect.learn(fault, refused.sent):
                     continue
                 wait = self._wait(fault, retries)
@@ -131,7 +132,7 @@ class OpenAICompatible:
                     dialect.take_back()
                     error = self._error(fault, retries)
                     error.attempts = retries + 1
-                    raise error from refused.cause
+                    raise error from self._cause(refused)
                 retries += 1
                 await asyncio.sleep(wait)
 
@@ -201,11 +202,16 @@ class OpenAICompatible:
 
     def _say(self, fault: Fault) -> str:
         what = f"answered {fault.status}" if fault.status else "gave no answer"
-        message = fault.message
+        message = " ".join(self._safe(fault.message).split())[:300]
+        return f"{self.model} at {self.endpoint} {what}: {message.rstrip('.')}"
+
+    def _cause(self, refused: _Refused) -> BaseException | None:
+        return as_cause(refused.cause, self._secret or "")
+
+    def _safe(self, message: str) -> str:
         if self._secret:
             message = message.replace(self._secret, "[key]")
-        message = " ".join(re.sub(r"\bsk-[\w-]{6,}", "[key]", message).split())[:300]
-        return f"{self.model} at {self.endpoint} {what}: {message.rstrip('.')}"
+        return without_secrets(re.sub(r"\bsk-[\w-]{6,}", "[key]", message))
 
     async def aclose(self) -> None:
         """Close the connections that ctxeval opened; the next call opens new ones."""

@@ -33,16 +33,20 @@ def get_many(database: Database, keys: Sequence[str]) -> dict[str, list[Finding]
     return database.read(work)
 
 
+_COLUMNS = ("key", "digest", "time", "data", "question")
+
+
 def put_many(database: Database, privacy: Privacy, findings: Iterable[tuple[str, Finding]]) -> None:
     """Keep findings; see `CellCache.put_many`."""
     now = microseconds(None)
-    rows: list[tuple[bytes, bytes, int, bytes]] = []
+    rows: list[tuple[bytes, bytes, int, bytes, bytes | None]] = []
     for key, finding in findings:
         kept = privacy.finding(finding)
         if kept is not None:
-            data = encode(dict(sorted(kept.items())))
-            rows.append((fingerprint(key), fingerprint(to_text(data)), now, data))
+            of = bytes.fromhex(finding["of"]) if "of" in finding else None
+            data = encode({name: kept[name] for name in sorted(kept) if name != "of"})
+            rows.append((fingerprint(key), fingerprint(to_text(data)), now, data, of))
     if rows:
         # By key, so that PostgreSQL's writers of the same cells come in the same order.
         rows.sort(key=itemgetter(0))
-        database.write(lambda c: insert_new(c, CELLS, ("key", "digest", "time", "data"), rows))
+        database.write(lambda c: insert_new(c, CELLS, _COLUMNS, rows))

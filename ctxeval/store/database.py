@@ -8,11 +8,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
+from ctxeval.errors import StoreError
 from ctxeval.store import schema
 from ctxeval.store.faults import explained, passes
 from ctxeval.store.place import Place
@@ -71,6 +73,21 @@ class Database:
             for statement in statements:
                 plain.execute(text(statement)).close()
 
+    def empty_log(self) -> None:
+        """Take what SQLite's log still holds of earlier states out of it.
+
+        Raises:
+            StoreError: Somebody reads an earlier state, and goes on doing so.
+        """
+        with explained(self.place), self._using() as engine, engine.connect() as connection:
+            plain = connection.execution_options(ctxeval_begin=None)
+            busy, *_ = plain.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        if busy:
+            raise StoreError(
+                f"{self.place.shown}: what was removed still stands in its log, the file -wal, "
+                "since others read from it all the time: do it again when they don't"
+            )
+
     def close(self) -> None:
         """Give the connections back. A later use opens new ones."""
         with self._gate:
@@ -99,10 +116,7 @@ class Database:
     def _prepare(self) -> None:
         """Make what is not there yet, and bring it up to date."""
         if self.place.path is not None:
-            if not self.place.path.exists():
-                # 0600: questions and texts are nobody else's business. SQLite gives its
-                # further files the same mode.
-                os.close(os.open(self.place.path, os.O_CREAT | os.O_RDWR, 0o600))
+            _make_file(self.place.path)
             # Larger pages take a third fewer of them to write; only a new file takes this up.
             self._outside("PRAGMA page_size=8192", "PRAGMA journal_mode=WAL")
         version = self._once(schema.version_of, write=False)
@@ -143,6 +157,20 @@ class Database:
         with self._gate:
             self._held = False
             self._gate.notify_all()
+
+
+def _make_file(path: Path) -> None:
+    """Make the file if it is not there: others may not read it, and the owner may write it.
+
+    SQLite gives its further files the same mode.
+    """
+    with suppress(FileExistsError):
+        opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        try:
+            if hasattr(os, "fchmod"):
+                os.fchmod(opened, 0o600)  # whatever the umask
+        finally:
+            os.close(opened)
 
 
 def _patiently(attempt: Callable[[], T]) -> T:

@@ -25,6 +25,8 @@ def write(store: Store, database: Database, to: str | os.PathLike[str] | TextIO)
         return _write(store, database, to)
     try:
         opened = os.open(to, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        if hasattr(os, "fchmod"):
+            os.fchmod(opened, 0o600)  # whatever the umask, and what was there before
         with open(opened, "w", encoding="utf-8") as file:
             return _write(store, database, file)
     except OSError as error:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ctxeval.errors import StoreError
+from ctxeval.keys import as_cause
 from ctxeval.store.place import Place
 
 _KNOWN = {
@@ -43,7 +44,8 @@ def explained(place: Place) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-        raise StoreError(_explain(error, place)) from error
+        cause = as_cause(error, str(place.url.password or ""))
+        raise StoreError(_explain(error, place)) from cause
 
 
 def _explain(error: Exception, place: Place) -> str:

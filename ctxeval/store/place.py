@@ -77,6 +77,8 @@ def find(given: str | os.PathLike[str]) -> Place:
                 raise
             raise MissingExtraError("a store in PostgreSQL", "psycopg", "postgres") from error
         url = url.set(drivername="postgresql+psycopg")
+        if isinstance(password := url.query.get("password"), str):
+            url = url.set(password=password).difference_update_query(["password"])
         return Place(url, url.set(drivername="postgresql").render_as_string())
     raise StoreError(f"{shown!r}: {url.drivername} is no database for a store: {known}")
 

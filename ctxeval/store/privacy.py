@@ -119,7 +119,7 @@ class Privacy:
             retrievals=[self._retrieval(one, seen) for one in record.retrievals],
             scores=self._scores(record.scores, seen),
             metadata=self.data(record.metadata),
-            reference=None if record.reference is None else self._sample(record.reference),
+            reference=None if record.reference is None else self.sample(record.reference),
             unreferenced=self.text(record.unreferenced),
         )
 
@@ -167,7 +167,8 @@ class Privacy:
     def _verdict(self, verdict: Verdict) -> Verdict:
         return replace(verdict, text=self.text(verdict.text), reason=self.remark(verdict.reason))
 
-    def _sample(self, sample: Sample) -> Sample:
+    def sample(self, sample: Sample) -> Sample:
+        """Give what is kept of what is expected."""
         return sample.model_copy(update=self._row(dict(sample)))
 
 

@@ -19,8 +19,8 @@ VERSION = 2
 """The version that this code reads and writes."""
 
 
-def _add_unsent(connection: Connection) -> None:
-    """Make the table of what sinks did not take."""
+def _to_2(connection: Connection) -> None:
+    """Make the table of what sinks did not take; let cells say which question they are of."""
     postgresql = connection.dialect.name == "postgresql"
     number = "BIGSERIAL PRIMARY KEY" if postgresql else "INTEGER PRIMARY KEY AUTOINCREMENT"
     data = "BYTEA" if postgresql else "BLOB"
@@ -30,9 +30,10 @@ def _add_unsent(connection: Connection) -> None:
             f"record {data} NOT NULL, time BIGINT NOT NULL, UNIQUE (sink, record))"
         )
     )
+    connection.execute(text(f"ALTER TABLE ctxeval_cells ADD COLUMN question {data}"))
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _add_unsent}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _to_2}
 """How tables of a version become those of the next. Each stays as it is for ever, so it
 says what it does in SQL or in tables of its own, not in those of `ctxeval.store.tables`."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, overload
 
@@ -181,6 +183,20 @@ class Store:
         """Give a record as it is kept: redacted, or with the hashes of its texts."""
         return self._privacy.record(record)
 
+    def redacting(self) -> tuple[Store, Redact | None]:
+        """Part storing from redacting, for whoever redacts before there is anything to store.
+
+        Returns:
+            The same store, for what is redacted already, and what redacts; itself and None
+            where nothing does.
+        """
+        redact = self._privacy.redact
+        if redact is None:
+            return self, None
+        other = copy(self)
+        other._privacy = replace(self._privacy, redact=None)
+        return other, redact
+
     def put_unsent(self, sink: str, id: str) -> None:
         """Note that a sink did not take a record, which is here or is about to be."""
         from ctxeval.store import unsent
@@ -264,16 +280,23 @@ class Store:
     ) -> dict[str, int]:
         """Delete what is of a question, or older than a moment, or both; texts included.
 
-        Cells bear no question: delete them by time.
+        In SQLite's file, and in its log, nothing of it is left.
 
         Returns:
             How many rows were removed, by the table's name.
+
+        Raises:
+            StoreError: It was deleted, but others read from the log and go on doing so.
         """
+        from ctxeval.store.tables import question_key
         from ctxeval.store.upkeep import remove
 
         if question is None and before is None:
             raise StoreError("delete() was told nothing: give question=, before=, or both")
-        return remove(self._database, self._question(question), before)
+        keys = None
+        if question is not None:
+            keys = {question_key(question), question_key(self._privacy.redacted(question))}
+        return remove(self._database, keys, before)
 
     def export(self, to: Source | TextIO) -> int:
         """Write everything as lines of JSON.

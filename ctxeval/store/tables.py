@@ -117,6 +117,7 @@ CELLS = _table(
     _bytes("digest"),
     _time(),
     _bytes("data"),
+    Column("question", Bytes),
     UniqueConstraint("key", "digest"),
 )
 

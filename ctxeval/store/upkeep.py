@@ -103,7 +103,8 @@ def prune(database: Database, before: datetime | None, keep: Collection[str]) ->
         if database.place.path is None:
             database.outside(*(f"VACUUM {table.name}" for table in TABLES.values()))
         else:
-            database.outside("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+            database.outside("VACUUM")
+            database.empty_log()
     return removed
 
 
@@ -129,19 +130,32 @@ def _remove_before(
     return removed
 
 
-def remove(database: Database, question: bytes | None, before: datetime | None) -> dict[str, int]:
-    """Remove what is of a question, or old, or both; see `Store.delete`."""
+def remove(
+    database: Database, questions: Collection[bytes] | None, before: datetime | None
+) -> dict[str, int]:
+    """Remove what is of a question, or old, or both; see `Store.delete`.
+
+    Args:
+        database: The database.
+        questions: The keys that the question may have; None: whatever the question.
+        before: The moment; None: whenever it was.
+    """
 
     def work(connection: Connection) -> dict[str, int]:
-        if question is None:
+        if questions is None:
             assert before is not None
             return _remove_before(connection, before, ("records", "runs", "cells"))
-        records = RECORDS.c.question == question
-        rows = ROWS.c.question == question
+        records: ColumnElement[bool] = RECORDS.c.question.in_(questions)
+        cells: ColumnElement[bool] = CELLS.c.question.in_(questions)
+        rows: ColumnElement[bool] = ROWS.c.question.in_(questions)
         if before is not None:
             records &= RECORDS.c.time < microseconds(before)
+            cells &= CELLS.c.time < microseconds(before)
             rows &= ROWS.c.run.in_(select(RUNS.c.seq).where(RUNS.c.time < microseconds(before)))
-        removed = {"records": connection.execute(delete(RECORDS).where(records)).rowcount}
+        removed = {
+            "records": connection.execute(delete(RECORDS).where(records)).rowcount,
+            "cells": connection.execute(delete(CELLS).where(cells)).rowcount,
+        }
         counts = select(ROWS.c.run, func.count()).where(rows).group_by(ROWS.c.run)
         counted = connection.execute(counts).all()
         for run, number in counted:
@@ -149,14 +163,13 @@ def remove(database: Database, question: bytes | None, before: datetime | None) 
             connection.execute(smaller.values(size=RUNS.c.size - number))
         connection.execute(delete(ROWS).where(rows))
         removed["rows"] = sum(number for _, number in counted)
+        unsent.remove_orphans(connection)
         return removed
 
     removed = database.write(work)
     removed["texts"] = sweep(database)
     if database.place.path is not None:
-        # What was deleted is overwritten in the file; take it out of the log as well.
-        with suppress(StoreError):
-            database.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.empty_log()  # in the file what was deleted is overwritten
     return removed
 
 

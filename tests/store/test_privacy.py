@@ -122,7 +122,7 @@ def test_what_redacting_raises_stops_the_storing(store: Store) -> None:
         with pytest.raises(error):
             refusing.put_many([("key", {"value": True, "reason": "r", "chunks": []})])
         refusing.close()
-    assert [count.rows for count in store.stats().tables.values()] == [0] * 6
+    assert not any(count.rows for count in store.stats().tables.values())
 
 
 def test_a_text_that_is_redacted_away_is_still_one(file: Path) -> None:

@@ -47,7 +47,9 @@ def test_deleting_by_question_removes_its_texts(file: Path, record) -> None:
         store.put_records([gone, stays])
         rows = [{"sample": {"user_input": q, "response": q * 9}} for q in ("who is ANNA?", "other")]
         store.put_run("run", {}, rows)
-        assert store.delete(question="Who is  anna?") == {"records": 1, "rows": 1, "texts": 2}
+        assert store.delete(question="Who is  anna?") == {
+            "records": 1, "cells": 0, "rows": 1, "texts": 2,
+        }  # fmt: skip
         assert list(store.records()) == [stays]
         assert list(store.run("run").rows()) == rows[1:]
         assert store.run("run").size == 1
