@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from math import isfinite
 from statistics import median
 
+from ctxeval.report.agreement import agreement
 from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking, Reason
 from ctxeval.report.view import ChunkView, QueryView, StageView
 
 RANKS = 20
 """So many ranks are told apart."""
+
+STAGES = 30
+"""So many stages are told apart: names may be made up anew for each query."""
 
 UNASKED = "the query lacks the fields, so the metric was not asked"
 
@@ -24,6 +28,7 @@ class Collector:
         """Begin with nothing."""
         self._stages: dict[tuple[str, str, int], _Stage] = {}
         self._ranks: dict[int, _Rank] = {}
+        self._behind = 0
         self._judged: Counter[str] = Counter()
         self._reasons: Counter[tuple[str, str, str]] = Counter()
         self._votes: dict[tuple[str, str], list[tuple[bool | None, ...]]] = defaultdict(list)
@@ -54,6 +59,8 @@ class Collector:
                 self._judged[verdict.judge] += 1
             if chunk.rank <= RANKS:
                 self._ranks.setdefault(chunk.rank, _Rank()).add(chunk)
+            else:
+                self._behind += 1
 
     def _add_votes(self, view: QueryView) -> None:
         voted: dict[tuple[str, str], tuple[bool | None, ...]] = {}
@@ -79,18 +86,18 @@ class Collector:
         judges = self._judges()
         if not judges:
             return None
-        keys = sorted(self._stages, key=lambda key: self._stages[key].place)
+        frequent = sorted(self._stages, key=lambda key: -self._stages[key].queries)[:STAGES]
+        keys = sorted(frequent, key=lambda key: self._stages[key].place)
         stages = tuple(self._stages[key].summed(*key[:2], judges[0]) for key in keys)
-        return Funnel(judges[0], stages)
+        return Funnel(judges[0], stages, len(self._stages) - len(stages))
 
     def ranking(self) -> Ranking | None:
         """Give the ranks; None where no chunk was judged."""
         judges = tuple(self._judges())
         if not judges:
             return None
-        return Ranking(
-            judges, tuple(self._ranks[rank].summed(rank, judges) for rank in sorted(self._ranks))
-        )
+        ranks = tuple(self._ranks[rank].summed(rank, judges) for rank in sorted(self._ranks))
+        return Ranking(judges, ranks, self._behind)
 
     def reasons(self, skipped: Mapping[str, int]) -> tuple[Reason, ...]:
         """Give why values are missing, the most frequent first; metrics with the same, together.
@@ -116,45 +123,6 @@ class Collector:
     def agreements(self) -> tuple[Agreement, ...]:
         """Say how far each judge that was asked repeatedly agrees with itself."""
         return tuple(agreement(*key, self._votes[key]) for key in sorted(self._votes))
-
-
-def agreement(judge: str, what: str, votes: list[tuple[bool | None, ...]]) -> Agreement:
-    """Say how far a judge agrees with itself.
-
-    Args:
-        judge: Its name.
-        what: What it voted on.
-        votes: Its votes, verdict by verdict; None for one that could not be read.
-
-    Source:
-        Fleiss, 1971, for kappa, over the verdicts with at least two readable votes.
-    """
-    readable = [[vote for vote in cast if vote is not None] for cast in votes]
-    several = [cast for cast in readable if len(cast) > 1]
-    mean = kappa = None
-    if several:
-        pairs = [_agreeing(cast) for cast in several]
-        mean = sum(pairs) / len(pairs)
-        yes = sum(map(sum, several)) / sum(map(len, several))
-        chance = yes**2 + (1 - yes) ** 2
-        kappa = None if chance == 1 else (mean - chance) / (1 - chance)
-    cast = sum(map(len, votes))
-    return Agreement(
-        judge,
-        what,
-        len(votes),
-        cast,
-        cast - sum(map(len, readable)),
-        sum(len(set(one)) == 1 for one in readable),
-        mean,
-        kappa,
-    )
-
-
-def _agreeing(votes: list[bool]) -> float:
-    n, yes = len(votes), sum(votes)
-    no = n - yes
-    return (yes * (yes - 1) + no * (no - 1)) / (n * (n - 1))
 
 
 @dataclass(slots=True)

@@ -148,11 +148,13 @@ class Funnel:
 
     Attributes:
         judge: Who says which chunks are relevant.
-        stages: The stages, first one first.
+        stages: The stages that most queries have, first one first.
+        left: How many stages there are besides.
     """
 
     judge: str
     stages: tuple[FunnelStage, ...]
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +181,12 @@ class Ranking:
     Attributes:
         judges: Who says so.
         ranks: The ranks, best first.
+        left: How many chunks stand behind them.
     """
 
     judges: tuple[str, ...]
     ranks: tuple[Rank, ...]
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)

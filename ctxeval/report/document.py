@@ -13,6 +13,8 @@ from ctxeval.report.html import environment
 CHUNKS = 10
 CHARACTERS = 400
 REASONS = 20
+BYTES = 1_500_000
+"""So much HTML may the opened queries of a section take."""
 
 
 def render_report(report: Report, made: datetime | None = None) -> str:
@@ -42,4 +44,5 @@ def render_report(report: Report, made: datetime | None = None) -> str:
         chunks=CHUNKS,
         characters=CHARACTERS,
         most_reasons=REASONS,
+        most_bytes=BYTES,
     )

@@ -150,6 +150,8 @@ def _show_funnel(funnel: Funnel, console: Console) -> None:
             console.print(Text(f"{name} failed in {_counted(stage.failed)}"))
         if stage.unjudged:
             console.print(Text(f"{name}: {wording.count(stage.unjudged)} chunks were not judged"))
+    if funnel.left:
+        console.print(f"{wording.count(funnel.left)} more stages, each of fewer queries")
 
 
 def _show_ranking(ranking: Ranking, console: Console) -> None:
@@ -160,6 +162,8 @@ def _show_ranking(ranking: Ranking, console: Console) -> None:
         cells = [_share(relevant, judged) for relevant, judged in one.relevant]
         made.add_row(str(one.rank), wording.count(one.chunks), *cells)
     console.print(made)
+    if ranking.left:
+        console.print(f"{wording.count(ranking.left)} more chunks stand behind these ranks")
 
 
 def _share(part: int, whole: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from ctxeval.metrics import ContextRelevance, ContextUtilization
 from ctxeval.record.query import Chunk, QueryRecord, Retrieval
+from ctxeval.report.said import JudgedBy, Results, Said, distinct, place_name
 from ctxeval.report.view import (
     ChunkView,
     Found,
@@ -16,17 +16,11 @@ from ctxeval.report.view import (
     StageView,
     Support,
     UnitView,
-    VerdictView,
 )
-from ctxeval.result import MetricResult
-from ctxeval.sample import Sample, Span
-from ctxeval.verdicts import Verdict, Verdicts
+from ctxeval.sample import Sample
+from ctxeval.verdicts import Verdict
 
-Results = Mapping[str, MetricResult]
-
-_JUDGES = {"id": "id", "text": "text", "span": "place", "llm": "model"}
 _KINDS = {"id": "id", "text": "text", "span": "place", "llm": "claim"}
-_FOR = {ContextUtilization.name: "for the answer", ContextRelevance.name: "for the question"}
 
 
 def view_of_record(record: QueryRecord) -> QueryView:
@@ -36,7 +30,7 @@ def view_of_record(record: QueryRecord) -> QueryView:
         record: The record; its scores may still be pending.
     """
     expected = record.reference or Sample()
-    said = _Said([record.scores, *(stage.scores for stage in record.retrievals)])
+    said = Said([record.scores, *(stage.scores for stage in record.retrievals)])
     stages = _stages(record.stages(), said)
     return QueryView(
         record.id,
@@ -64,7 +58,7 @@ def view_of_sample(
         id: The query's id; None: the sample's key.
     """
     chunks = _chunks_of(sample)
-    said = _Said([results, *(stage.scores for stage in stages)])
+    said = Said([results, *(stage.scores for stage in stages)])
     shown = _stages(stages, said)
     if not stages and chunks is not None:
         only = Retrieval(sample.user_input or "", chunks)
@@ -90,82 +84,6 @@ def metric_views(results: Results) -> tuple[MetricView, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """Who gave verdicts, and for what."""
-
-    name: str  # as of Judge.name
-    label: str
-    signature: str
-
-    @classmethod
-    def of(cls, metric: str, verdicts: Verdicts) -> _Judge:
-        name = verdicts.judge.partition("(")[0]
-        label = _JUDGES.get(name, name)
-        if name == "llm":
-            label = f"{label}, {_FOR.get(metric, 'for the reference')}"
-        return cls(name, label, verdicts.judge)
-
-
-class _Said:
-    """Each judge's verdicts on chunks, by what stands in the chunk.
-
-    What a judge says of an id, a text or a place holds wherever the same stands again, so
-    that a verdict on a chunk of the last stage is shown on earlier stages too.
-    """
-
-    def __init__(self, scores: Iterable[Results]) -> None:
-        self._of: dict[_Judge, dict[str, VerdictView]] = {}
-        for results in scores:
-            for metric, verdicts in _distinct(results):
-                judge = _Judge.of(metric, verdicts)
-                texts = [unit.text for unit in verdicts.units]
-                for verdict in verdicts.chunks:
-                    known = self._of.setdefault(judge, {})
-                    old = known.get(verdict.text)
-                    if old is None or (verdict.matched and not old.matched):
-                        known[verdict.text] = _verdict(judge, verdict, texts)
-        labels = [judge.label for judge in self._of]
-        for judge, known in self._of.items():  # two text judges with different thresholds, say
-            if labels.count(judge.label) > 1:
-                for text, said in known.items():
-                    known[text] = replace(said, judge=judge.signature)
-
-    def of(self, chunk: Chunk) -> tuple[VerdictView, ...]:
-        keys = {"id": chunk.id, "span": _place(chunk.span)}
-        found = (known.get(keys.get(judge.name, chunk.text)) for judge, known in self._of.items())
-        return tuple(verdict for verdict in found if verdict is not None)
-
-
-def _distinct(results: Results) -> Iterable[tuple[str, Verdicts]]:
-    """Go through the verdicts of results, those that metrics share only once.
-
-    Those of a metric that saw but the first k chunks come last.
-    """
-    seen: set[int] = set()
-    for metric, result in sorted(results.items(), key=lambda entry: "@" in entry[0]):
-        if result.verdicts is not None and id(result.verdicts) not in seen:
-            seen.add(id(result.verdicts))
-            yield metric, result.verdicts
-
-
-def _verdict(judge: _Judge, verdict: Verdict, units: Sequence[str]) -> VerdictView:
-    matched = tuple(units[unit] for unit in verdict.matched if unit < len(units))
-    return VerdictView(
-        judge.label,
-        verdict.value,
-        matched,
-        verdict.similarity,
-        verdict.reason,
-        verdict.votes,
-        verdict.probability,
-    )
-
-
-def _place(span: Span | None) -> str:
-    return "" if span is None else f"{span.document}[{span.start}:{span.end}]"
-
-
 def _chunks_of(sample: Sample) -> tuple[Chunk, ...] | None:
     """Make chunks of what a sample retrieved; None where it does not say."""
     texts, ids, spans = (
@@ -188,7 +106,7 @@ def _chunks_of(sample: Sample) -> tuple[Chunk, ...] | None:
     )
 
 
-def _stages(stages: Sequence[Retrieval], said: _Said) -> tuple[StageView, ...]:
+def _stages(stages: Sequence[Retrieval], said: Said) -> tuple[StageView, ...]:
     place = {stage.order: n for n, stage in enumerate(stages)}
     made = []
     for n, stage in enumerate(stages):
@@ -201,7 +119,7 @@ def _stages(stages: Sequence[Retrieval], said: _Said) -> tuple[StageView, ...]:
 
 
 def _stage(
-    stage: Retrieval, scores: Results, said: _Said, sources: tuple[int, ...] = ()
+    stage: Retrieval, scores: Results, said: Said, sources: tuple[int, ...] = ()
 ) -> StageView:
     chunks = tuple(
         ChunkView(
@@ -210,7 +128,7 @@ def _stage(
             chunk.id_source,
             chunk.text,
             chunk.score,
-            _place(chunk.span),
+            place_name(chunk.span),
             said.of(chunk),
         )
         for rank, chunk in enumerate(stage.chunks, start=1)
@@ -230,8 +148,8 @@ def _stage(
 
 def _found(scores: Results) -> Iterable[Found]:
     seen: set[str] = set()
-    for metric, verdicts in _distinct(scores):
-        judge = _Judge.of(metric, verdicts)
+    for metric, verdicts in distinct(scores):
+        judge = JudgedBy.of(metric, verdicts)
         covered = verdicts.covered()
         if covered and judge.label not in seen:
             seen.add(judge.label)
@@ -241,8 +159,8 @@ def _found(scores: Results) -> Iterable[Found]:
 def _units(results: Results, expected: Sample, chunks: Sequence[Chunk]) -> tuple[UnitView, ...]:
     """Give what was expected with what was found of it, each kind once."""
     units: dict[str, tuple[UnitView, ...]] = {}
-    for metric, verdicts in _distinct(results):
-        judge = _Judge.of(metric, verdicts)
+    for metric, verdicts in distinct(results):
+        judge = JudgedBy.of(metric, verdicts)
         kind = _KINDS.get(judge.name, judge.name)
         if verdicts.units and kind not in units:
             units[kind] = tuple(_unit(kind, judge, unit, chunks) for unit in verdicts.units)
@@ -272,7 +190,7 @@ def _lost(units: tuple[UnitView, ...], stages: Sequence[StageView]) -> tuple[Uni
     )
 
 
-def _unit(kind: str, judge: _Judge, unit: Verdict, chunks: Sequence[Chunk]) -> UnitView:
+def _unit(kind: str, judge: JudgedBy, unit: Verdict, chunks: Sequence[Chunk]) -> UnitView:
     supports = tuple(
         Support(rank + 1, chunks[rank].id) for rank in unit.matched if rank < len(chunks)
     )
@@ -293,7 +211,7 @@ def _expected(sample: Sample) -> dict[str, Sequence[str]]:
     kinds: dict[str, Sequence[str]] = {
         "id": list(sample.reference_context_ids or ()),
         "text": sample.reference_contexts or (),
-        "place": [_place(span) for span in sample.reference_spans or ()],
+        "place": [place_name(span) for span in sample.reference_spans or ()],
         "claim": sample.reference_claims or (),
     }
     return {kind: texts for kind, texts in kinds.items() if texts}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ctxeval.report.collecting import UNASKED, Collector, agreement
+from ctxeval.report.agreement import agreement
+from ctxeval.report.collecting import STAGES, UNASKED, Collector
 from ctxeval.report.content import Reason, histogram
 from ctxeval.report.view import (
     ChunkView,
@@ -86,6 +87,16 @@ def test_ranks_count_relevant_among_judged():
         (3, 1, ((1, 1),)),
     ]
     assert ranking.ranks[1].score == 0.5
+
+
+def test_what_is_too_much_to_show_is_counted():
+    many = [chunk(rank, f"c{rank}", True) for rank in range(1, 26)]
+    views = [query(stage("retrieve", many, name=f"made up {n}")) for n in range(STAGES + 3)]
+    collector = collected(*views, views[0])
+    funnel = collector.funnel()
+    assert (len(funnel.stages), funnel.left, funnel.stages[0].queries) == (STAGES, 3, 2)
+    ranking = collector.ranking()
+    assert (len(ranking.ranks), ranking.left) == (20, 5 * (STAGES + 4))
 
 
 def test_nothing_judged_gives_no_funnel():

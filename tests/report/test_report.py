@@ -11,7 +11,15 @@ for needed in ("jinja2", "matplotlib", "scipy"):
 from report_runs import captured  # noqa: E402
 
 import ctxeval  # noqa: E402
-from ctxeval import Evaluation, InvalidArgumentError, evaluate  # noqa: E402
+from ctxeval import (  # noqa: E402
+    Chunk,
+    Evaluation,
+    InvalidArgumentError,
+    QueryRecord,
+    Recorder,
+    Retrieval,
+    evaluate,
+)
 from ctxeval.testing import ScriptedLLM  # noqa: E402
 
 
@@ -115,3 +123,16 @@ def test_a_cost_is_told(tmp_path):
     evaluation = ctxeval.evaluate([sample], llm=llm)
     said = words(evaluation.report(tmp_path / "r.html").read_text("utf-8"))
     assert f"Requests {len(llm.calls)} {len(llm.calls)}.0" in said
+
+
+def test_queries_of_hundreds_of_stages_do_not_burst_a_report(tmp_path):
+    chunks = tuple(Chunk(rank, str(rank), "document_id", "word " * 200) for rank in range(20))
+    recorder = Recorder(references=[{"user_input": "q", "reference_context_ids": ["z"]}])
+    for n in range(10):
+        stages = [Retrieval(f"asked {k}", chunks, f"tool {k}", order=k) for k in range(150)]
+        recorder.submit(n, n, lambda n=n, s=stages: QueryRecord(str(n), "q", retrievals=s))
+    recorder.flush()
+    page = recorder.evaluation().report(tmp_path / "r.html").read_text("utf-8")
+    assert len(page.encode()) < 5_000_000
+    assert "more, which would be too long here" in words(page)
+    assert "120 more stages" in words(page)
