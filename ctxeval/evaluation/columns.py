@@ -8,13 +8,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, near, short
-from ctxeval.evaluation.columns_formulas import Floats
+from ctxeval.evaluation.columns_joining import arrays, chosen_for, joined, scores_of
 from ctxeval.evaluation.columns_reading import arrow
 from ctxeval.evaluation.columns_scoring import (
-    PARALLEL,
     SCORED,
     STATUSES,
-    Codes,
     Scores,
     TableScorer,
 )
@@ -22,15 +20,11 @@ from ctxeval.extras import load
 from ctxeval.metric import Metric
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.tables import pandas_rows
-from ctxeval.sample import Sample
 
 T = TypeVar("T")
 
 PLACE = "table"
 """What messages call the table."""
-
-BATCH = 2**15
-"""How many rows are read at once, at least, where a table comes in smaller pieces."""
 
 
 def score_table(
@@ -98,7 +92,7 @@ def score_table(
         schema = schema.append(pa.field(f"{name}_status", pa.string()))
     if isinstance(given, pa.RecordBatchReader):
         return pa.RecordBatchReader.from_batches(schema, _read(given, scorer, schema))  # type: ignore[no-any-return]
-    added = _arrays(scorer, _scores(given, scorer))
+    added = arrays(joined(scorer, scores_of(given, scorer)))
     return type(given).from_arrays([*given.columns, *added], schema=schema)  # type: ignore[no-any-return]
 
 
@@ -124,9 +118,7 @@ def _scorer(names: Sequence[Any], metrics: Metrics, errors: str) -> TableScorer:
 
 
 def _chosen(names: Sequence[str], metrics: Metrics) -> Sequence[Metric]:
-    chosen = MetricSet(metrics).of(
-        Sample(**{name: () for side in PARALLEL for name in side if name in names})
-    )
+    chosen = chosen_for(names, MetricSet(metrics))
     for metric in chosen:
         if metric.judge.calls_model:
             raise InvalidArgumentError(
@@ -143,56 +135,9 @@ def _chosen(names: Sequence[str], metrics: Metrics) -> Sequence[Metric]:
 def _read(reader: Any, scorer: TableScorer, schema: Any) -> Iterator[Any]:
     first = 0
     for batch in reader:
-        added = _arrays(scorer, _scores(batch, scorer, first))
+        added = arrays(joined(scorer, scores_of(batch, scorer, first)))
         yield type(batch).from_arrays([*batch.columns, *added], schema=schema)
         first += len(batch)
-
-
-def _scores(table: Any, scorer: TableScorer, first: int = 0) -> Iterator[Mapping[str, Scores]]:
-    """Score a table or a batch, its small pieces joined."""
-    needed = scorer.needed(table.schema.names, table.column, table.num_rows)
-    pieces: list[Any] = []
-    for batch in [*arrow().table(needed).to_batches(), None]:
-        if batch is not None:
-            pieces.append(batch)
-        if batch is None or sum(map(len, pieces)) >= BATCH:
-            if len(pieces) > 1:
-                pieces = arrow().Table.from_batches(pieces).combine_chunks().to_batches()
-            for piece in pieces:
-                yield from scorer.score(piece, first)
-                first += len(piece)
-            pieces = []
-
-
-def _arrays(scorer: TableScorer, scores: Iterable[Mapping[str, Scores]]) -> list[Any]:
-    """Make the columns of Arrow: a metric's values, then its statuses."""
-    pa = arrow()
-    arrays = []
-    written: dict[int, Any] = {}
-    for values, codes in _joined(scorer, scores):
-        arrays.append(pa.array(values, pa.float64(), mask=codes != SCORED))
-        if id(codes) not in written:
-            coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(STATUSES))
-            written[id(codes)] = coded.cast(pa.string())
-        arrays.append(written[id(codes)])
-    return arrays
-
-
-def _joined(
-    scorer: TableScorer, scores: Iterable[Mapping[str, Scores]]
-) -> list[tuple[Floats, Codes]]:
-    """Join the pieces of each metric; those that share their statuses go on to share them."""
-    pieces = list(scores)
-    joined: dict[tuple[int, ...], Codes] = {}
-    columns = []
-    for name in scorer.names:
-        codes = [piece[name].statuses for piece in pieces]
-        shared = tuple(map(id, codes))
-        if shared not in joined:
-            joined[shared] = np.concatenate([np.empty(0, np.int8), *codes])
-        values = np.concatenate([np.empty(0), *(piece[name].values for piece in pieces)])
-        columns.append((values, joined[shared]))
-    return columns
 
 
 def _pandas(frame: Any, metrics: Metrics, errors: str) -> Any:
@@ -208,9 +153,9 @@ def _pandas(frame: Any, metrics: Metrics, errors: str) -> Any:
         there = frame[[name for name in scorer.fields if name in frame.columns]]
         scores: Iterable[Mapping[str, Scores]] = [scorer.score_rows(pandas_rows(there, PLACE))]
     else:
-        scores = _scores(table, scorer)
+        scores = scores_of(table, scorer)
     added: dict[str, Any] = {}
-    for name, (values, codes) in zip(scorer.names, _joined(scorer, scores), strict=True):
+    for name, (values, codes) in zip(scorer.names, joined(scorer, scores), strict=True):
         added[name] = np.where(codes == SCORED, values, np.nan)  # pandas' word for no number
         added[f"{name}_status"] = np.array(STATUSES, object)[codes]
     return frame.assign(**added)
@@ -221,7 +166,7 @@ def _polars(frame: Any, metrics: Metrics, errors: str) -> Any:
     needed = scorer.needed(
         frame.columns, lambda name: frame.select(name).to_arrow().column(0), len(frame)
     )
-    added = _arrays(scorer, _scores(arrow().table(needed), scorer))
+    added = arrays(joined(scorer, scores_of(arrow().table(needed), scorer)))
     names = [both for name in scorer.names for both in (name, f"{name}_status")]
     polars = load("polars", "score_table", "arrow")
     return frame.with_columns(map(polars.Series, names, added))

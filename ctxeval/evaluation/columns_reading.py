@@ -12,7 +12,7 @@ from ctxeval.errors import InvalidSampleError
 from ctxeval.evaluation.columns_ids import Bools, Ints
 from ctxeval.evaluation.columns_texts import Texts
 from ctxeval.extras import load
-from ctxeval.record.rows import Row
+from ctxeval.record.rows import RAGAS_COLUMNS, Row
 from ctxeval.record.tables import arrow_rows
 from ctxeval.sample import Sample
 
@@ -58,7 +58,7 @@ class IdColumn:
             return marked
         empty = self.values.is_null()
         if not self.numbers:
-            empty = pc.or_kleene(empty, pc.equal(pc.binary_length(self.values), 0))
+            empty = pc.or_kleene(empty, _empty(self.values))
         places = np.flatnonzero(_numpy(empty))
         marked[np.searchsorted(self.starts, places, side="right") - 1] = True
         return marked
@@ -76,6 +76,7 @@ def read_ids(column: Any, *, graded: bool) -> IdColumn | None:
         the grades no integers: such cells are to be read one by one.
     """
     types = arrow().types
+    column = _typed(column)
     kind = column.type
     if graded and types.is_struct(kind):
         return _of_structs(column)
@@ -85,11 +86,9 @@ def read_ids(column: Any, *, graded: bool) -> IdColumn | None:
         if grades is None:
             return None
         column = _unmapped(column, column.keys)
-    elif types.is_null(kind):
-        column = column.cast(arrow().list_(arrow().string()))
     elif not _listlike(kind):
         return None
-    values = _plain(column.flatten())
+    values = plain_ids(column.flatten())
     if values is None:
         return None
     return IdColumn(_nulls(column), _lengths(column), values, grades)
@@ -102,11 +101,10 @@ def read_texts(column: Any) -> Texts | None:
         None where it is none: such cells are to be read one by one.
     """
     pa = arrow()
-    if pa.types.is_null(column.type):
-        column = column.cast(pa.list_(pa.string()))
+    column = _typed(column)
     if not _listlike(column.type):
         return None
-    values = _plain(column.flatten())
+    values = plain_ids(column.flatten())
     if values is None or pa.types.is_integer(values.type):
         return None
     return Texts(_nulls(column), _lengths(column), _numpy(values))
@@ -121,6 +119,47 @@ def lengths_of(column: Any) -> Ints | None:
     lengths = _lengths(column)
     lengths[_nulls(column)] = -1
     return lengths
+
+
+def is_plain(batch: Any) -> bool:
+    """Say whether each row is sure to be a sample, without a look at single ones.
+
+    False where one may be none, or where its cells would be understood in another way: what
+    is no list but JSON, an empty cell that is not null.
+    """
+    names = batch.schema.names
+    return len(set(names)) == len(names) and all(map(_is_plain, names, batch.columns))
+
+
+def _is_plain(name: str, column: Any) -> bool:
+    types, kind = arrow().types, column.type
+    if column.null_count == len(column) or name in RAGAS_COLUMNS:
+        return name in Sample.model_fields or name in RAGAS_COLUMNS
+    if name in ("retrieved_context_ids", "reference_context_ids"):
+        ids = read_ids(column, graded=name == "reference_context_ids")
+        return ids is not None and not ids.suspects().any()
+    if name in ("retrieved_contexts", "reference_contexts"):
+        texts = column.flatten() if _listlike(kind) else None
+        return texts is not None and _holds_texts(texts.type) and not texts.null_count
+    if name == "id":
+        ids = plain_ids(column)
+        return ids is not None and not arrow("pyarrow.compute").any(_empty(ids)).as_py()
+    if name in ("user_input", "response", "reference"):
+        return _holds_texts(kind)
+    return name == "metadata" and types.is_struct(kind)
+
+
+def _holds_texts(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _empty(ids: Any) -> Any:
+    """Say of each id whether it is an empty string; null where there is none."""
+    pc = arrow("pyarrow.compute")
+    if arrow().types.is_integer(ids.type):
+        return arrow().array([False])
+    return pc.equal(pc.binary_length(ids), 0)
 
 
 def size(column: Any) -> int:
@@ -153,6 +192,14 @@ def read_rows(rows: Iterable[Row]) -> Iterator[Sample | InvalidSampleError]:
             yield row.sample()
         except InvalidSampleError as error:
             yield error
+
+
+def _typed(column: Any) -> Any:
+    """Give a column without any list the type of lists, whatever pandas took it for."""
+    pa = arrow()
+    if column.null_count < len(column) or _listlike(column.type):
+        return column
+    return pa.nulls(len(column), pa.list_(pa.string()))
 
 
 def _listlike(kind: Any) -> bool:
@@ -197,12 +244,12 @@ def _grades(values: Any) -> Ints | None:
     return grades
 
 
-def _plain(values: Any) -> Any:
-    """Give ids as 64-bit integers or as strings; None where they are neither."""
+def plain_ids(values: Any) -> Any:
+    """Give ids, or texts, as 64-bit integers or as strings; None where they are neither."""
     pa = arrow()
     types, kind = pa.types, values.type
     if types.is_dictionary(kind):
-        return _plain(values.dictionary_decode())
+        return plain_ids(values.dictionary_decode())
     if types.is_uint64(kind) or types.is_null(kind):
         return values.cast(pa.string())
     if types.is_integer(kind):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
+from ctxeval.evaluation.columns_evaluation import evaluate_columns
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
 from ctxeval.evaluation.rows import Row, run_path, write_run
@@ -164,18 +165,33 @@ def _evaluate(
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
     chosen = _chosen(metrics, llm, store)
-    bar = progress_bar(progress, len(samples) if isinstance(samples, Sized) else None)
-    rows = bar(_rows(_samples(samples, on_bad), chosen, concurrency, window))
-    if output is None:
-        return Evaluation(rows)
-    path = run_path(output, "output", (".jsonl", ".parquet"))
-    if isinstance(samples, (str, PathLike)) and path.resolve() == Path(samples).resolve():
+    path = None if output is None else run_path(output, "output", (".jsonl", ".parquet"))
+    if path and isinstance(samples, (str, PathLike)) and path.resolve() == Path(samples).resolve():
         raise InvalidArgumentError(
             f"output: {short(str(path))} is the file of the samples, which the run would replace: "
             "give another name"
         )
+    total = len(samples) if isinstance(samples, Sized) else None
+
+    def rows(source: Any) -> Iterator[Row]:
+        return _rows(_samples(source, on_bad), chosen, concurrency, window)
+
+    def numbers(done: Iterator[int]) -> Iterator[int]:
+        bar: Callable[[Iterator[int]], Iterator[int]] = progress_bar(progress, total)
+        for number in bar(done):
+            if window.closed:
+                raise asyncio.CancelledError
+            yield number
+
+    if path is None or path.suffix == ".parquet":
+        by_columns = evaluate_columns(samples, chosen, rows, numbers, path)
+        if by_columns is not None:
+            return by_columns
+    shown = progress_bar(progress, total)(rows(samples))
+    if path is None:
+        return Evaluation(shown)
     write = write_table if path.suffix == ".parquet" else write_run
-    return Evaluation(write(path, rows), path)
+    return Evaluation(write(path, shown), path)
 
 
 def _chosen(

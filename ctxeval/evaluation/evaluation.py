@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.evaluation.rows import Row, json_line, read_run, run_path, write_run
@@ -17,6 +17,20 @@ from ctxeval.verdicts import Usage
 if TYPE_CHECKING:
     from ctxeval.calibration.calibration import Calibration
     from ctxeval.calibration.correction import Corrected
+
+
+class Later(NamedTuple):
+    """What is not worked out until it is asked for.
+
+    Attributes:
+        size: How many rows there are.
+        ids: Their ids; None: not before the rows.
+        rows: Gives the rows.
+    """
+
+    size: int
+    ids: list[str] | None
+    rows: Callable[[], Iterable[Row]]
 
 
 class Evaluation:
@@ -32,10 +46,11 @@ class Evaluation:
 
     def __init__(self, rows: Iterable[Row] = (), path: Path | None = None) -> None:
         """See the class."""
-        self.ids: list[str] = []
         self.usage = Usage()
+        self._ids: list[str] | None = []
         self._path = path
         self._kept: list[Row] = []
+        self._later: Later | None = None
         self._tallies: dict[str, Tally] = {}
         for row in rows:
             self._add(row)
@@ -53,9 +68,33 @@ class Evaluation:
         if self._path is None:
             self._kept.append(row)
 
+    @classmethod
+    def of_columns(
+        cls, tallies: dict[str, Tally], later: Later, path: Path | None = None
+    ) -> Evaluation:
+        """Make one whose rows are scored one by one only when they are asked for.
+
+        Args:
+            tallies: The results by metric.
+            later: Gives the rows.
+            path: The Parquet file that they went to; then they can't be asked for.
+        """
+        made = cls((), path)
+        made._tallies = tallies
+        made._ids = later.ids
+        made._later = later
+        return made
+
     def __len__(self) -> int:
         """Count the samples."""
-        return len(self.ids)
+        return len(self.ids) if self._later is None else self._later.size
+
+    @property
+    def ids(self) -> list[str]:
+        """The samples' ids, in order."""
+        if self._ids is None:
+            self._ids = [row.id for row in self._rows()]
+        return self._ids
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -70,7 +109,15 @@ class Evaluation:
     @property
     def rows(self) -> Iterator[Row]:
         """Go through the rows, in the order of the samples."""
-        return iter(self._kept) if self._path is None else read_run(self._path)
+        return iter(self._rows()) if self._path is None else read_run(self._path)
+
+    def _rows(self) -> list[Row]:
+        """Give the rows in memory."""
+        if self._later is not None and self._path is None:
+            self._kept = list(self._later.rows())
+            self._later = None
+            self._ids = [row.id for row in self._kept]
+        return self._kept
 
     @property
     def name(self) -> str:
@@ -82,7 +129,7 @@ class Evaluation:
         wanted = set(ids)
         if self._path is not None:
             return read_run(self._path, wanted)
-        return (row for row in self._kept if row.id in wanted)
+        return (row for row in self._rows() if row.id in wanted)
 
     def _tally(self, metric: str) -> Tally:
         if metric not in self._tallies:
@@ -185,7 +232,7 @@ class Evaluation:
         for row in self.rows:
             names.append(row.sample.metadata.get(key))
             known.update(map(str, row.sample.metadata))
-        if self.ids and key not in known:
+        if len(self) and key not in known:
             hint = near(key, known) if known else "they have no metadata"
             raise InvalidArgumentError(f"no sample's metadata has the key {key!r}: {hint}")
         return names

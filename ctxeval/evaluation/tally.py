@@ -5,10 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval.evaluation.statistics import Interval, mean_interval
 from ctxeval.result import MetricResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 STATUSES = ("scored", "undefined", "failed", "skipped")
 
@@ -70,6 +74,33 @@ class Tally:
             self.low += low
             self.high += high
         self.signatures.setdefault(result.signature)
+
+    def add_column(
+        self,
+        first: int,
+        values: npt.NDArray[np.float64],
+        statuses: npt.NDArray[np.int8],
+        *,
+        skipped: bool,
+    ) -> None:
+        """Count the results of many rows, of which none failed.
+
+        Args:
+            first: The number of the first row.
+            values: The values, whatever where there is none.
+            statuses: Indices into `STATUSES`.
+            skipped: Count those that were skipped? Otherwise they have no result.
+        """
+        import numpy as np  # here, so that `import ctxeval.evaluation` stays quick
+
+        rows = np.arange(first, first + len(values), dtype=np.int64)
+        values = np.where(statuses == STATUSES.index("scored"), values, np.nan)
+        if not skipped:
+            kept = statuses != STATUSES.index("skipped")
+            rows, values, statuses = rows[kept], values[kept], statuses[kept]
+        self.rows.frombytes(rows.tobytes())
+        self.values.frombytes(values.tobytes())
+        self.statuses += statuses.tobytes()
 
     def count(self, status: str) -> int:
         """Say how many results have a status."""

@@ -1,0 +1,234 @@
+"""Evaluating a table column by column comes to what row by row would, rows included."""
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("scipy")
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+import ctxeval
+from ctxeval import InvalidArgumentError, InvalidSampleError, aevaluate, evaluate
+from ctxeval.evaluation import columns_evaluation, columns_joining
+from ctxeval.evaluation import evaluate as module
+from ctxeval.scoring import begin_all
+
+METRICS = ["ndcg@3", "id_based_context_recall", "non_llm_context_recall"]
+ROWS = [
+    {"retrieved_context_ids": ["a", "b"], "reference_context_ids": ["b"]},
+    {"retrieved_context_ids": ["c"], "reference_context_ids": None},
+    {"retrieved_context_ids": [], "reference_context_ids": ["b"]},
+    {"retrieved_context_ids": ["d", "d"], "reference_context_ids": []},
+    {"retrieved_context_ids": ["e", "x"], "reference_context_ids": ["x", "e", "f"]},
+]
+for number, row in enumerate(ROWS):
+    row["user_input"] = f"Question {number}?"
+    row["retrieved_contexts"] = [f"text of {name}" for name in row["retrieved_context_ids"]]
+    row["reference_contexts"] = None if number == 3 else ["text of e", "nothing alike"]
+    if row["reference_context_ids"] is not None:
+        row["reference_contexts"] = [f"text of {name}" for name in row["reference_context_ids"]]
+    row["metadata"] = {"topic": "even" if number % 2 == 0 else "odd"}
+SCHEMA = pa.schema(
+    {
+        "id": pa.string(),
+        "retrieved_context_ids": pa.list_(pa.string()),
+        "reference_context_ids": pa.list_(pa.string()),
+        "user_input": pa.string(),
+        "retrieved_contexts": pa.list_(pa.string()),
+        "reference_contexts": pa.list_(pa.string()),
+        "metadata": pa.struct({"topic": pa.string()}),
+    }
+)
+
+
+def with_ids(rows):
+    return [{"id": f"row {number}", **row} for number, row in enumerate(rows)]
+
+
+@pytest.fixture
+def scored_alone(monkeypatch):
+    """Counts the samples that are scored row by row."""
+    counted = []
+
+    def counting(samples, metrics):
+        counted.extend(samples)
+        return begin_all(samples, metrics)
+
+    monkeypatch.setattr(module, "begin_all", counting)
+    monkeypatch.setattr(columns_joining, "BATCH", 2)
+    return counted
+
+
+def as_arrow(rows, tmp_path):
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def as_pandas(rows, tmp_path):
+    return pytest.importorskip("pandas").DataFrame(rows, columns=SCHEMA.names)
+
+
+def as_polars(rows, tmp_path):
+    return pytest.importorskip("polars").from_arrow(as_arrow(rows, tmp_path))
+
+
+def as_file(rows, tmp_path):
+    parquet.write_table(as_arrow(rows, tmp_path), tmp_path / "in.parquet", row_group_size=2)
+    return tmp_path / "in.parquet"
+
+
+every_kind = pytest.mark.parametrize("made", [as_arrow, as_pandas, as_polars, as_file])
+every_choice = pytest.mark.parametrize(
+    "metrics", [pytest.param(METRICS, id="named"), pytest.param("auto", id="auto")]
+)
+
+
+@every_kind
+@every_choice
+@pytest.mark.parametrize("named", [True, False])
+def test_it_comes_to_the_same(made, metrics, named, scored_alone, tmp_path):
+    rows = with_ids(ROWS) if named else ROWS
+    expected = evaluate(list(rows), metrics)
+    scored_alone.clear()
+    evaluation = evaluate(made(rows, tmp_path), metrics)
+    assert repr(evaluation) == repr(expected)
+    assert evaluation.summary() == expected.summary()
+    assert evaluation.metrics == expected.metrics
+    assert len(evaluation) == len(rows)
+    assert evaluation.usage == expected.usage
+    for name in evaluation.metrics:
+        assert evaluation.places(name) == expected.places(name)
+    if named:
+        assert evaluation.ids == expected.ids
+    assert scored_alone == []  # and only now, for the rows
+    assert evaluation.failures() == expected.failures()
+    assert len(scored_alone) == len(rows)
+    assert list(evaluation.to_dicts()) == list(expected.to_dicts())
+    assert evaluation.ids == expected.ids
+    assert [row.to_dict() for row in evaluation.worst(evaluation.metrics[0])] == [
+        row.to_dict() for row in expected.worst(evaluation.metrics[0])
+    ]
+    assert len(scored_alone) == len(rows)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_ids_can_be_asked_for_first(named, scored_alone, tmp_path):
+    rows = with_ids(ROWS) if named else ROWS
+    expected = evaluate(list(rows), METRICS)
+    scored_alone.clear()
+    evaluation = evaluate(as_arrow(rows, tmp_path), METRICS)
+    assert evaluation.values("ndcg@3") == expected.values("ndcg@3")
+    assert len(scored_alone) == (0 if named else len(rows))
+
+
+@every_kind
+@pytest.mark.parametrize("named", [True, False])
+def test_from_a_table_to_a_parquet_file(made, named, scored_alone, tmp_path):
+    rows = with_ids(ROWS) if named else ROWS
+    expected = evaluate(list(rows), METRICS, output=tmp_path / "expected.parquet")
+    scored_alone.clear()
+    evaluation = evaluate(made(rows, tmp_path), METRICS, output=tmp_path / "out.parquet")
+    assert scored_alone == []
+    written = parquet.read_table(tmp_path / "out.parquet")
+    assert written.equals(parquet.read_table(tmp_path / "expected.parquet"))
+    assert evaluation.summary() == expected.summary()
+    assert evaluation.ids == expected.ids
+    assert not evaluation.readable
+    assert sorted(path.name for path in tmp_path.iterdir() if "unfinished" in path.name) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"retrieved_context_ids": ["a", ""]}, r"row 4: retrieved_context_ids\[1\]"),
+        ({"retrieved_contexts": ["a", None]}, r"row 4: retrieved_contexts\[1\]"),
+        ({"retrieved_contexts": ["a"]}, "row 4: .* run in parallel"),
+        ({"id": ""}, "row 4: id: '' is no id"),
+    ],
+)
+def test_a_row_that_is_no_sample(change, said, scored_alone, tmp_path):
+    table = as_arrow([*with_ids(ROWS[:4]), {"id": "x", **ROWS[4], **change}], tmp_path)
+    with pytest.raises(InvalidSampleError, match=f"samples, {said}"):
+        evaluate(table, METRICS)
+    bad = []
+    evaluation = evaluate(table, METRICS, on_bad=bad.append)
+    assert len(bad) == 1
+    assert evaluation.ids == ["row 0", "row 1", "row 2", "row 3"]
+    evaluate(table, METRICS, on_bad=bad.append, output=tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet").num_rows == 4
+
+
+def test_an_unknown_column_is_told(scored_alone, tmp_path):
+    table = as_arrow(ROWS, tmp_path).append_column("topic", pa.array(["x"] * len(ROWS)))
+    with pytest.raises(InvalidSampleError, match="unknown column 'topic'"):
+        evaluate(table, METRICS)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param(pa.array(['["a"]'] * 5), id="lists as JSON"),
+        pytest.param(pa.array([[1.0]] * 5), id="ids that are floats"),
+    ],
+)
+def test_cells_that_are_not_plain_go_row_by_row(column, scored_alone, tmp_path):
+    table = as_arrow(ROWS, tmp_path).select(["reference_context_ids"])
+    table = table.append_column("retrieved_context_ids", column)
+    evaluation = evaluate(table, ["ndcg@3"])
+    assert len(scored_alone) == len(ROWS)
+    assert evaluation.summary()[0].scored == 3
+
+
+def test_other_metrics_go_row_by_row(scored_alone, tmp_path):
+    metrics = [
+        "ndcg@3",
+        ctxeval.NonLLMContextRecall(lambda one, other: float(one == other), threshold=1),
+    ]
+    assert len(evaluate(as_arrow(ROWS, tmp_path), metrics)) == len(scored_alone) == len(ROWS)
+
+
+def test_a_file_that_has_changed_since(scored_alone, tmp_path):
+    evaluation = evaluate(as_file(with_ids(ROWS), tmp_path), METRICS)
+    as_file(with_ids(ROWS[1:]), tmp_path)
+    assert len(evaluation.values("ndcg@3")) == 3
+    with pytest.raises(InvalidArgumentError, match=r"in.parquet.* has changed"):
+        evaluation.worst("ndcg@3")
+
+
+def test_a_frame_that_has_changed_since(scored_alone, tmp_path):
+    frame = as_pandas(with_ids(ROWS), tmp_path)
+    evaluation = evaluate(frame, METRICS)
+    frame.loc[0, "user_input"] = "changed"
+    assert next(row.sample.user_input for row in evaluation.rows) == "Question 0?"
+
+
+def test_without_pyarrow_row_by_row(scored_alone, monkeypatch, tmp_path):
+    monkeypatch.setattr(columns_evaluation, "find_spec", lambda name: None)
+    assert len(evaluate(as_pandas(ROWS, tmp_path), METRICS)) == len(scored_alone) == len(ROWS)
+
+
+def test_nothing_in_it(scored_alone, tmp_path):
+    assert len(evaluate(as_arrow([], tmp_path), METRICS)) == 0
+    with pytest.raises(InvalidSampleError, match="holds no sample"):
+        evaluate(as_file([], tmp_path), METRICS)
+
+
+async def test_it_can_be_cancelled(scored_alone, monkeypatch, tmp_path):
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    table = as_arrow(with_ids(ROWS), tmp_path)
+
+    def without_end():
+        loop.call_soon_threadsafe(begun.set)
+        while True:
+            yield from table.to_batches()
+
+    opened = (table.column_names, without_end(), lambda: table)
+    monkeypatch.setattr(columns_evaluation, "_opened", lambda source: opened)
+    task = asyncio.create_task(aevaluate(table, METRICS))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
