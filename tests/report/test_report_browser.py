@@ -13,10 +13,12 @@ from hostile import HOSTILE, hostile_run  # noqa: E402
 from report_runs import captured  # noqa: E402
 
 DESKTOP = {"width": 1280, "height": 900}
+TABLET = {"width": 768, "height": 1024}
 PHONE = {"width": 390, "height": 844}
 WAYS = [
     pytest.param("light", DESKTOP, id="light-desktop"),
     pytest.param("dark", DESKTOP, id="dark-desktop"),
+    pytest.param("light", TABLET, id="light-tablet"),
     pytest.param("light", PHONE, id="light-phone"),
     pytest.param("dark", PHONE, id="dark-phone"),
 ]
@@ -90,7 +92,7 @@ def test_axe_finds_no_serious_violation(report, scheme, viewport):
     assert serious == [], found
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("viewport", [DESKTOP, TABLET, PHONE], ids=["desktop", "tablet", "phone"])
 def test_nothing_sticks_out_of_the_page(report, hostile, viewport):
     for address in (report, hostile):
         with page(viewport=viewport) as opened:
