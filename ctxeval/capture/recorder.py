@@ -323,6 +323,7 @@ class Recorder:
     def _save(self) -> None:
         if self._keeping is not None:
             self._keeping.save()
+        self._sending.save()
 
     def _not_stored(self, records: int, error: Exception) -> None:
         self.dropped["the store failed"] += records
@@ -517,7 +518,7 @@ def _finish() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     for recorder in list(_recorders):
         recorder.flush(max(0.0, deadline - time.monotonic()))
-        recorder._sending.give_up("the process ended")
+        recorder._sending.give_up("the process ended", list(recorder._unsent.values()))
 
 
 def _after_fork() -> None:
@@ -526,7 +527,6 @@ def _after_fork() -> None:
         recorder._lock = threading.Lock()
         recorder._unsent = {}
         recorder._judging.start_over()
-        recorder._sending.start_over()
         if recorder._keeping is not None:
             recorder._keeping.start_over()
 

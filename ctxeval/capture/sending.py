@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import heapq
+import inspect
 import itertools
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from ctxeval.errors import InvalidArgumentError, NotTracedError, describe, short
+from ctxeval.errors import ExportError, InvalidArgumentError, NotTracedError, describe, short
 from ctxeval.export.score import Score, scores_of
 from ctxeval.export.spans import locate
 from ctxeval.keys import without_secrets
@@ -74,7 +78,10 @@ class _Function:
         self._function = function
 
     def export(self, record: QueryRecord) -> None:
-        self._function(scores_of(record))
+        given = self._function(scores_of(record))
+        if inspect.iscoroutine(given):
+            given.close()
+            raise ExportError(f"{self.name} is asynchronous: give a function that sends")
 
 
 def exporters_of(sinks: Iterable[Sink]) -> list[Exporter]:
@@ -87,6 +94,9 @@ def exporters_of(sinks: Iterable[Sink]) -> list[Exporter]:
         raise InvalidArgumentError(f"sinks: {short(sinks)} is no list of sinks: give [sink]")
     made: list[Exporter] = []
     for sink in sinks:
+        if isinstance(sink, type) or inspect.iscoroutinefunction(getattr(sink, "export", sink)):
+            what = "a class" if isinstance(sink, type) else "asynchronous"
+            raise InvalidArgumentError(f"sinks: {short(sink)} is {what}: give what sends by itself")
         if isinstance(sink, Exporter):
             made.append(sink)
         elif callable(sink):
@@ -100,7 +110,7 @@ def exporters_of(sinks: Iterable[Sink]) -> list[Exporter]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidArgumentError(
             f"sinks: two are called {twice[0]!r}, so that what one did not take can't be told from "
-            "the other's: give an exporter a name="
+            "the other's: give each a name of its own"
         )
     return made
 
@@ -125,6 +135,7 @@ class Outlet:
         max_pending: How many records wait at most; more are given up at once.
         undelivered: Is called with the sink's name, a record that it did not take, why, and
             whether it never will; says whether the record is kept to be sent later.
+        after_giving_up: Is called on the sink's own thread, which may wait.
         as_sent: Makes of a record what may be sent of it, if not all of it.
     """
 
@@ -133,6 +144,7 @@ class Outlet:
         exporter: Exporter,
         max_pending: int,
         undelivered: Callable[[str, QueryRecord, str, bool], bool],
+        after_giving_up: Callable[[], object],
         as_sent: Callable[[QueryRecord], QueryRecord] | None = None,
     ) -> None:
         """See the class."""
@@ -140,6 +152,7 @@ class Outlet:
         self._as_sent = as_sent
         self._max_pending = max_pending
         self._undelivered = undelivered
+        self._after_giving_up = after_giving_up
         self._counts = Delivery()
         self.start_over()
 
@@ -165,7 +178,7 @@ class Outlet:
                 self._add(_Parcel(time.monotonic(), next(_numbers), 0, record))
                 self._wake()
         if full:
-            self._give_up(record, "too many were waiting")
+            self.give_up(record, "too many were waiting")
 
     def _add(self, parcel: _Parcel) -> None:
         self._waiting[parcel.record.id] = parcel
@@ -204,16 +217,17 @@ class Outlet:
                 self._changed.wait((idle if first is None else first.due) - now)
 
     def _send(self, parcel: _Parcel) -> None:
-        failed: Exception | None = None
+        failed: BaseException | None = None
         try:
             record = parcel.record if self._as_sent is None else self._as_sent(parcel.record)
             self.exporter.export(record)
-        except Exception as error:
+        except BaseException as error:  # one that ends threads would leave the others waiting
             failed = error
         again = failed is not None and self._is_worth_it(parcel, failed)
         said = "" if failed is None else without_secrets(describe(failed))
         if failed is not None and not again:
-            self._give_up(parcel.record, said, for_ever=isinstance(failed, NotTracedError))
+            self.give_up(parcel.record, said, for_ever=isinstance(failed, NotTracedError))
+            self._after_giving_up()
         with self._changed:
             self._under_way = None
             counts = self._counts
@@ -226,16 +240,23 @@ class Outlet:
                     self._add(parcel._replace(due=due, attempt=parcel.attempt + 1))
             self._changed.notify_all()
 
-    def _is_worth_it(self, parcel: _Parcel, error: Exception) -> bool:
+    def _is_worth_it(self, parcel: _Parcel, error: BaseException) -> bool:
         return not isinstance(error, NotTracedError) and parcel.attempt < len(DELAYS)
 
-    def _give_up(self, record: QueryRecord, why: str, *, for_ever: bool = False) -> None:
+    def give_up(self, record: QueryRecord, why: str, *, for_ever: bool = False) -> None:
+        """Count a record that this sink does not get now, or ever."""
         kept = self._undelivered(self.exporter.name, record, why, for_ever)
         with self._changed:
             counts = self._counts
             self._counts = counts._replace(
                 kept=counts.kept + kept, lost=counts.lost + (not kept), error=why
             )
+
+    def note_lost(self) -> None:
+        """Note that a record could not be kept after all."""
+        with self._changed:
+            counts = self._counts
+            self._counts = counts._replace(kept=counts.kept - 1, lost=counts.lost + 1)
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until nothing is left to send.
@@ -256,7 +277,7 @@ class Outlet:
             self._parcels, self._waiting = [], {}
             self._changed.notify_all()
         for parcel in parcels:
-            self._give_up(parcel.record, why)
+            self.give_up(parcel.record, why)
 
 
 class Sending:
@@ -282,13 +303,22 @@ class Sending:
         """See the class."""
         exporters = exporters_of(sinks)
         as_sent = None if store is None else store.as_kept
-        self._outlets = [Outlet(one, max_pending, self._undelivered, as_sent) for one in exporters]
+        self._outlets = [
+            Outlet(one, max_pending, self._undelivered, self.save, as_sent) for one in exporters
+        ]
         self._makes_spans = any(getattr(one, "makes_spans", False) for one in exporters)
         self._store = store
         self._lost = lost
+        self._forget()
+        _sendings.add(self)
+
+    def _forget(self) -> None:
+        self._unkept: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
 
     def start_over(self) -> None:
         """Forget what waits: in a forked child it is the parent's."""
+        self._forget()
         for outlet in self._outlets:
             outlet.start_over()
 
@@ -306,14 +336,27 @@ class Sending:
         if for_ever:
             self._lost(f"{name}: in no trace of it")
             return False
+        if self._store is None:
+            self._lost(f"{name}: not sent")
+            return False
+        with self._lock:
+            self._unkept.append((name, record.id))
+        return True
+
+    def save(self) -> None:
+        """Note in the store what was not sent."""
+        with self._lock:
+            unkept, self._unkept = self._unkept, []
+        if self._store is None or not unkept:
+            return
         try:
-            if self._store is not None:
-                self._store.put_unsent(name, record.id)
-                return True
+            self._store.put_unsent(unkept)
         except Exception:
-            logger.debug("ctxeval: what %s did not take could not be kept", name, exc_info=True)
-        self._lost(f"{name}: not sent")
-        return False
+            logger.debug("ctxeval: what was not sent could not be kept", exc_info=True)
+            outlets = {outlet.exporter.name: outlet for outlet in self._outlets}
+            for name, _ in unkept:
+                outlets[name].note_lost()
+                self._lost(f"{name}: not sent")
 
     @property
     def deliveries(self) -> dict[str, Delivery]:
@@ -333,7 +376,29 @@ class Sending:
             done = outlet.wait(left) and done
         return done
 
-    def give_up(self, why: str) -> None:
-        """Give up what still waits."""
+    def give_up(self, why: str, records: Iterable[QueryRecord] = ()) -> None:
+        """Give up what still waits, and records that were about to come."""
         for outlet in self._outlets:
             outlet.give_up_all(why)
+            for record in records:
+                outlet.give_up(record, why)
+        self.save()
+
+
+# A recorder may be gone while what it recorded is still on its way: so not its own.
+_sendings: weakref.WeakSet[Sending] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    for one in list(_sendings):
+        one.give_up("the process ended")
+
+
+def _after_fork() -> None:
+    for one in list(_sendings):
+        one.start_over()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

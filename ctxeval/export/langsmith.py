@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import uuid
 from typing import Any
@@ -41,6 +42,10 @@ class LangSmith:
         if not callable(getattr(client, "create_feedback", None)):
             raise InvalidArgumentError(
                 f"client: a {type(client).__name__} takes no feedback: give a langsmith.Client"
+            )
+        if inspect.iscoroutinefunction(client.create_feedback):
+            raise InvalidArgumentError(
+                f"client: a {type(client).__name__} is asynchronous: give a langsmith.Client"
             )
         self.name = name
         self._client = client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, NotTracedError
@@ -31,6 +32,10 @@ class Phoenix:
         if not callable(getattr(getattr(client, "spans", None), "log_span_annotations", None)):
             raise InvalidArgumentError(
                 f"client: a {type(client).__name__} can't annotate: give a phoenix.client.Client"
+            )
+        if inspect.iscoroutinefunction(client.spans.log_span_annotations):
+            raise InvalidArgumentError(
+                f"client: a {type(client).__name__} is asynchronous: give a phoenix.client.Client"
             )
         self.name = name
         self._client = client

@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Status, StatusCode
@@ -84,7 +84,12 @@ def spans(record: QueryRecord, resource: Resource, content: bool) -> list[Readab
     """Make the spans of a query's retrievals, and of the query, where nobody else has traced it."""
     ids, ended = _Given(), _Ended()
     provider = TracerProvider(
-        sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False, id_generator=ids
+        sampler=ALWAYS_ON,
+        resource=resource,
+        shutdown_on_exit=False,
+        id_generator=ids,
+        # With the usual 128, sixty documents would push out what the span is.
+        span_limits=SpanLimits(max_span_attributes=SpanLimits.UNSET),
     )
     provider.add_span_processor(ended)
     tracer = provider.get_tracer(_SCOPE)

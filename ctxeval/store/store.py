@@ -197,11 +197,15 @@ class Store:
         other._privacy = replace(self._privacy, redact=None)
         return other, redact
 
-    def put_unsent(self, sink: str, id: str) -> None:
-        """Note that a sink did not take a record, which is here or is about to be."""
-        from ctxeval.store import unsent
+    def put_unsent(self, unsent: Iterable[tuple[str, str]]) -> None:
+        """Note which sinks did not take which records, which are here or about to be.
 
-        unsent.put(self._database, sink, id)
+        Args:
+            unsent: The sinks' names, each with a record's id.
+        """
+        from ctxeval.store.unsent import put
+
+        put(self._database, unsent)
 
     def unsent(self, sink: str) -> Iterator[QueryRecord]:
         """Go through the records that a sink did not take, as long as they are here."""

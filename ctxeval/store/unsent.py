@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -16,10 +16,11 @@ from ctxeval.store.statements import insert_new
 from ctxeval.store.tables import RECORDS, UNSENT, fingerprint
 
 
-def put(database: Database, sink: str, id: str) -> None:
-    """Note a record; see `Store.put_unsent`."""
-    row = (to_bytes(sink), fingerprint(id), time.time_ns() // 1000)
-    database.write(lambda c: insert_new(c, UNSENT, ("sink", "record", "time"), [row]))
+def put(database: Database, unsent: Iterable[tuple[str, str]]) -> None:
+    """Note records; see `Store.put_unsent`."""
+    now = time.time_ns() // 1000
+    rows = [(to_bytes(sink), fingerprint(id), now) for sink, id in sorted(unsent)]
+    database.write(lambda c: insert_new(c, UNSENT, ("sink", "record", "time"), rows))
 
 
 def read(database: Database, sink: str) -> Iterator[QueryRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import multiprocessing
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,15 @@ class Sink:
             self.failures -= 1
             raise self.error
         self.took.append(record.id)
+
+
+class Waiting:
+    """An asynchronous exporter, which nobody would await."""
+
+    name = "waiting"
+
+    async def export(self, record: QueryRecord) -> None:
+        raise AssertionError
 
 
 def recorder(*sinks: Any, **options: Any) -> Recorder:
@@ -218,6 +229,48 @@ def test_what_is_in_no_trace_is_not_tried_again() -> None:
     assert to.dropped == {"sink: in no trace of it": 1}
 
 
+@pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt()])
+def test_what_would_end_a_thread_is_a_failure_like_others(error: BaseException) -> None:
+    sink = Sink(failures=1, error=error)  # type: ignore[arg-type]
+    to = recorder(sink)
+    submit(to, "q0", "q1")
+    assert to.flush(30)
+    assert sorted(sink.took) == ["q0", "q1"]
+
+
+def test_what_turns_out_to_be_asynchronous_is_a_failure() -> None:
+    async def send(scores: Sequence[Score]) -> None:
+        raise AssertionError
+
+    to = recorder(lambda scores: send(scores))
+    submit(to, "q0")
+    assert to.flush(30)
+    ((_, fared),) = to.deliveries.items()
+    assert (fared.sent, fared.lost) == (0, 1)
+    assert "is asynchronous: give a function that sends" in fared.error
+
+
+def test_a_recorder_may_be_gone_before_its_records_are_sent() -> None:
+    release, sink = threading.Event(), Sink()
+
+    def slow(scores: Sequence[Score]) -> None:
+        release.wait(30)
+        sink.took.append(scores[0].query_id)
+
+    to = recorder(slow)
+    submit(to, *ids(3))
+    to.records  # noqa: B018  # waits until they are scored
+    gone = weakref.ref(to)
+    del to
+    gc.collect()
+    assert gone() is None
+    release.set()
+    deadline = time.monotonic() + 30
+    while len(sink.took) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert sink.took == ids(3)
+
+
 def test_the_thread_ends_when_there_is_nothing_to_do_and_comes_back() -> None:
     sink = Sink(name="sleepy")
     to = recorder(sink)
@@ -249,6 +302,9 @@ def test_no_key_is_in_counts_or_logs(caplog: pytest.LogCaptureFixture) -> None:
         pytest.param([Sink(), Sink()], "two are called 'sink', so that", id="one name"),
         pytest.param(print, "is no list of sinks: give", id="a function"),
         pytest.param(Sink(), "is no list of sinks: give", id="an exporter"),
+        pytest.param([Sink], "is a class: give what sends", id="a class"),
+        pytest.param([Waiting().export], "is asynchronous: give what", id="a coroutine function"),
+        pytest.param([Waiting()], "is asynchronous: give what", id="an asynchronous exporter"),
         pytest.param(None, "is no list of sinks: give", id="none"),
     ],
 )
@@ -355,9 +411,18 @@ import test_sending as t
 def hangs(scores):
     import time
     time.sleep(60)
-to = t.recorder(hangs, store={str(file)!r})
-t.submit(to, *t.ids(4))
-to.records
+class Slow(t.ScriptedLLM):
+    async def complete(self, *args, **kwargs):
+        import asyncio
+        await asyncio.sleep(60)
+def ask():
+    to = t.recorder(hangs, store={str(file)!r})
+    t.submit(to, *t.ids(4))
+    to.records
+ask()  # its recorder is gone
+metrics = ["ndcg@10", "context_relevance"]
+judged = t.Recorder(metrics, t.REFERENCES, Slow(), {str(file)!r}, sinks=[hangs])
+t.submit(judged, "judging")
 """
     script = file.with_suffix(".py")
     script.write_text(code)
@@ -372,8 +437,9 @@ to.records
     )
     assert done.returncode == 0, done.stderr
     with Store(file) as store:
-        assert len(list(store.records())) == 4
-        assert store.count_unsent() == {"hangs": 4}
+        assert sorted(one.id for one in store.unsent("hangs")) == ["judging", *ids(4)]
+        judging = next(one for one in store.unsent("hangs") if one.id == "judging")
+        assert judging.scores["ndcg@10"].status == "scored"
 
 
 def test_what_is_deleted_is_not_sent(file: Path) -> None:

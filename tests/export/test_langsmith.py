@@ -149,6 +149,9 @@ def test_a_query_that_is_no_run_is_told(client: Any) -> None:
 def test_what_is_no_client_is_told() -> None:
     with pytest.raises(InvalidArgumentError, match="client: a str takes no feedback: give a lang"):
         LangSmith("lsv2_pt_1")
+    asynchronous = langsmith.AsyncClient(api_url="http://127.0.0.1:9", api_key=SECRET)
+    with pytest.raises(InvalidArgumentError, match="a AsyncClient is asynchronous: give a lang"):
+        LangSmith(asynchronous)
 
 
 def test_spans_of_other_tracing_do_not_matter(server: RecordingServer, client: Any) -> None:

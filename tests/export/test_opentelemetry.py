@@ -15,6 +15,7 @@ from export_records import (
     RUN,
     TRACE,
     a_query,
+    chunks,
     scored,
     traced,
     without_value,
@@ -23,7 +24,7 @@ from otlp import received_events, received_spans
 from recording_server import RecordingServer
 
 import ctxeval
-from ctxeval import ExportError, InvalidArgumentError, QueryRecord, Recorder, TraceSpan
+from ctxeval import ExportError, InvalidArgumentError, QueryRecord, Recorder, Retrieval, TraceSpan
 from ctxeval.export import OpenTelemetry, scores_of
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
@@ -185,6 +186,15 @@ def test_the_answer_goes_with_the_query_where_content_is_asked_for(
     OpenTelemetry(spans, content=True).export(scored(a_query()))
     query = received_spans(receiver)[0]["attributes"]
     assert (query["input.value"], query["output.value"]) == (QUESTION, ANSWER)
+
+
+def test_many_documents_push_nothing_out(receiver: RecordingServer, spans: Any) -> None:
+    many = chunks([f"d{n}" for n in range(500)])
+    OpenTelemetry(spans).export(scored(a_query(retrievals=[Retrieval(QUESTION, many)])))
+    said = received_spans(receiver)[1]["attributes"]
+    assert said["openinference.span.kind"] == "RETRIEVER"
+    assert said["retrieval.documents.499.document.id"] == "d499"
+    assert len(json.loads(said["gen_ai.retrieval.documents"])) == 500
 
 
 def test_what_failed_is_an_error(receiver: RecordingServer, spans: Any) -> None:

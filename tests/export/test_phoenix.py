@@ -189,3 +189,5 @@ def test_a_key_is_in_no_error(record: QueryRecord) -> None:
 def test_what_is_no_client_is_told() -> None:
     with pytest.raises(InvalidArgumentError, match="client: a str can't annotate: give a phoenix"):
         Phoenix("http://127.0.0.1:6006")
+    with pytest.raises(InvalidArgumentError, match="a AsyncClient is asynchronous: give a phoenix"):
+        Phoenix(phoenix.AsyncClient(base_url="http://127.0.0.1:9"))
