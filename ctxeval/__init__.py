@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from ctxeval.evaluation.evaluate import aevaluate, evaluate
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.evaluation.gate import GateFailure, gate
+    from ctxeval.evaluation.judge_check import JudgeCheck, check_judge
+    from ctxeval.evaluation.label_samples import label_samples
     from ctxeval.evaluation.pooling import pooled
     from ctxeval.evaluation.rows import Row
     from ctxeval.judges.embedding import EmbeddingSimilarity
@@ -98,6 +100,9 @@ _LAZY = {
     "Evaluation": "ctxeval.evaluation.evaluation",
     "GateFailure": "ctxeval.evaluation.gate",
     "gate": "ctxeval.evaluation.gate",
+    "JudgeCheck": "ctxeval.evaluation.judge_check",
+    "check_judge": "ctxeval.evaluation.judge_check",
+    "label_samples": "ctxeval.evaluation.label_samples",
     "pooled": "ctxeval.evaluation.pooling",
     "Row": "ctxeval.evaluation.rows",
     "LLMJudge": "ctxeval.judges.llm",
@@ -153,6 +158,7 @@ __all__ = [
     "IdJudge",
     "InvalidArgumentError",
     "InvalidSampleError",
+    "JudgeCheck",
     "JudgeError",
     "LLMJudge",
     "Metric",
@@ -193,11 +199,13 @@ __all__ = [
     "aevaluate",
     "ascore",
     "calibrate",
+    "check_judge",
     "compare",
     "current_span",
     "evaluate",
     "gate",
     "in_thread",
+    "label_samples",
     "llm_factory",
     "load_ipython_extension",
     "metric_by_name",

@@ -11,6 +11,8 @@ import typer
 
 import ctxeval
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError
+from ctxeval.judge_commands import judge_app
+from ctxeval.label_command import label
 from ctxeval.store_commands import store_app
 from ctxeval.terminal import AsJson, console, errors, print_json
 
@@ -278,4 +280,6 @@ def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
     return numbers
 
 
+app.command()(label)
+app.add_typer(judge_app, name="judge")
 app.add_typer(store_app, name="store")

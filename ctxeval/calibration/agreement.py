@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxeval.calibration.calibration import Bin, Calibration, Confusion, Purpose
+from ctxeval.calibration.labels import PURPOSES
 from ctxeval.calibration.threshold import cross_validated, fit_threshold, threshold_interval
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
@@ -17,7 +18,6 @@ from ctxeval.verdicts import Verdict
 if TYPE_CHECKING:
     from ctxeval.judges.llm import LLMJudge
 
-PURPOSES: tuple[Purpose, ...] = ("question", "reference", "response", "support")
 BINS = 10
 FEWEST_IN_BIN = 10
 
@@ -100,6 +100,31 @@ def calibrate(
         threshold_interval=threshold_interval(probabilities, yes),
         curve=_curve(probabilities, yes),
     )
+
+
+def decided(judged: Sequence[Judged], labels: Sequence[bool | int]) -> list[bool | None]:
+    """Give what the judge decided on each pair, as `calibrate` counts it.
+
+    Args:
+        judged: As of `calibrate`; of probabilities, each is cut at a threshold that was
+            fitted without it.
+        labels: As of `calibrate`.
+
+    Returns:
+        Yes or no, None where nothing was read.
+    """
+    told = [_told(one, place) for place, one in enumerate(judged)]
+    read = [place for place, one in enumerate(told) if one is not None]
+    values = [told[place] for place in read]
+    found: list[bool | None] = [None] * len(told)
+    if any(isinstance(value, float) for value in values):
+        yes = np.array([labels[place] > 0 for place in read], dtype=bool)
+        cut = cross_validated(np.array(values, dtype=float), yes)
+    else:
+        cut = np.array([bool(value) for value in values], dtype=bool)
+    for place, one in zip(read, cut, strict=True):
+        found[place] = bool(one)
+    return found
 
 
 def _calibration(

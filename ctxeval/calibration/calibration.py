@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import sqrt
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -65,7 +66,8 @@ class Calibration:
         kappa: Cohen's kappa, in [-1, 1]; quadratically weighted where there are grades.
         sensitivity: The share of people's yeses that the judge found; None without any.
         specificity: The share of people's noes that the judge found; None without any.
-        balanced_accuracy: The mean of these two.
+        balanced_accuracy: The mean of these two; `balanced_accuracy_interval` is its 95 %
+            interval.
         confusion: The counts behind them.
         auc: How likely a yes gets a higher probability than a no; None without probabilities.
         threshold: The fitted one; None without probabilities.
@@ -93,6 +95,24 @@ class Calibration:
         if self.sensitivity is None or self.specificity is None:
             return None
         return (self.sensitivity + self.specificity) / 2
+
+    @property
+    def balanced_accuracy_interval(self) -> tuple[float, float] | None:
+        """Its 95 % interval; None where there is none of it.
+
+        One found and one missed pair are added to each kind, as Agresti and Caffo do (2000), so
+        that a few pairs that were all judged rightly are no certainty.
+        """
+        if self.sensitivity is None or self.specificity is None:
+            return None
+        yes, wrong, missed, no = self.confusion
+        mean = variance = 0.0
+        for right, n in ((yes, yes + missed), (no, no + wrong)):
+            share = (right + 1) / (n + 2)
+            mean += share / 2
+            variance += share * (1 - share) / (n + 2) / 4
+        reach = 1.959964 * sqrt(variance)
+        return max(0.0, mean - reach), min(1.0, mean + reach)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""
@@ -153,6 +173,8 @@ class Calibration:
         ]
         for name in ("agreement", "kappa", "sensitivity", "specificity", "balanced_accuracy"):
             lines.append(f"  {name.replace('_', ' '):20}{_written(getattr(self, name)):>8}")
+        if (interval := self.balanced_accuracy_interval) is not None:
+            lines[-1] += f"  ({interval[0]:.3f}–{interval[1]:.3f})"
         if self.auc is not None:
             lines.append(f"  {'AUC':20}{_written(self.auc):>8}")
         if self.threshold is not None and self.threshold_interval is not None:

@@ -26,7 +26,8 @@ from ctxeval.llm.protocol import LLM, FirstTokenLLM
 from ctxeval.sample import Sample
 from ctxeval.verdicts import Verdict, Verdicts
 
-MODES = ("joint", "pointwise", "logprob")
+Mode = Literal["joint", "pointwise", "logprob"]
+MODES: tuple[Mode, ...] = ("joint", "pointwise", "logprob")
 
 
 class LLMJudge(Judge):
@@ -62,7 +63,7 @@ class LLMJudge(Judge):
     def __init__(
         self,
         llm: LLM,
-        mode: Literal["joint", "pointwise", "logprob"] = "joint",
+        mode: Mode = "joint",
         repeats: int = 1,
         instructions: str | Mapping[str, str] | None = None,
         *,
