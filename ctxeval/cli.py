@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
@@ -16,6 +17,10 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'ctxeval[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal may know fewer letters than texts have: "?" is better than a traceback.
+            stream.reconfigure(errors="replace")
     app()
 
 

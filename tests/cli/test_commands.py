@@ -153,3 +153,10 @@ def test_a_report_is_written_and_shown(ctxeval, samples, tmp_path):
     assert "no chunk with this id was retrieved" in shown
     told = ctxeval("report", "run.jsonl", "-o", "nowhere/report.html", code=2)
     assert "its directory does not exist" in told
+
+
+def test_a_terminal_of_few_letters_gets_what_it_can_show(ctxeval, samples):
+    ctxeval("score", samples, "-m", "reciprocal_rank", "-o", "run.jsonl")
+    shown = ctxeval("show", "run.jsonl", PYTHONIOENCODING="ascii")
+    assert "0.650" in shown
+    assert "Worst queries" in shown
