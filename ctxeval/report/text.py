@@ -160,7 +160,8 @@ def _heading(stage: StageView, view: QueryView) -> Text:
         told.append(f"asked: {wording.line(stage.query, 300)}")
     if stage.error:
         told.append(f"failed: {wording.line(stage.error, 300)}")
-    heading = Text(f"{stage.kind} {wording.line(stage.name, 80)}".strip(), style="bold")
+    name = "" if stage.name == stage.kind else wording.line(stage.name, 80)
+    heading = Text(f"{stage.kind} {name}".strip(), style="bold")
     return heading.append(f": {', '.join(told)}", style="not bold")
 
 
