@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 import ctxeval
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError
+from ctxeval.extras import load
 from ctxeval.judge_commands import judge_app
 from ctxeval.label_command import label
 from ctxeval.store_commands import store_app
@@ -70,7 +72,7 @@ def demo(as_json: AsJson = False) -> None:
 
 @app.command()
 def score(
-    file: Annotated[Path, typer.Argument(help="Samples: .jsonl, .json, .csv or .parquet.")],
+    file: Annotated[str, typer.Argument(help="Samples: .jsonl, .json, .csv or .parquet.")],
     metrics: Metrics = None,
     output: Annotated[
         Path | None,
@@ -84,6 +86,10 @@ def score(
     concurrency: Annotated[int, typer.Option(help="Calls under way at most.")] = 16,
     dry_run: Annotated[bool, typer.Option(help="Only say what a model would be asked.")] = False,
     skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="ray: FILE is a pattern for files of Parquet, the output a folder."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a file of samples. The key for a model comes from OPENAI_API_KEY.
@@ -96,6 +102,23 @@ def score(
         on_bad = bad.append if skip_bad else None
         names = [name.strip() for given in metrics or () for name in given.split(",")]
         chosen = names or "auto"
+        if engine is not None:
+            if dry_run:
+                raise InvalidArgumentError("--dry-run: no engine rehearses: leave out --engine")
+            evaluation = _engine(engine).score_files(
+                file,
+                chosen,
+                llm=llm,
+                concurrency=concurrency,
+                store=store,
+                output=output,
+                errors="status" if skip_bad else "raise",
+            )
+            if as_json:
+                print_json({"samples": len(evaluation), **_summary(evaluation)})
+            else:
+                _show_summary(evaluation)
+            return
         if dry_run:
             cost = ctxeval.evaluate(file, chosen, llm=llm, store=store, on_bad=on_bad, dry_run=True)
             print_json(asdict(cost)) if as_json else print(
@@ -126,6 +149,14 @@ def score(
         if output is not None:
             more = f": ctxeval worst {output} METRIC" if evaluation.readable else " (values alone)"
             print(f"The run is in {output}{more}")
+
+
+def _engine(name: str) -> Any:
+    """Load an engine's adapter, by its name: the core knows none."""
+    if name != "ray":
+        raise InvalidArgumentError(f"--engine: {name!r} is unknown: there is ray")
+    load("ray", "--engine ray", "ray")
+    return import_module("ctxeval_ray.files")
 
 
 def _summary(evaluation: ctxeval.Evaluation) -> dict[str, Any]:

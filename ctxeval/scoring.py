@@ -205,7 +205,11 @@ async def _score_by_model(work: Sequence[_Work]) -> None:
             else:
                 one.conclude(group, verdicts)
 
-    await asyncio.gather(*(judge(one, group) for one in work for group in one.by_model))
+    groups = [(one, group) for one in work for group in one.by_model]
+    if len(groups) == 1:  # which needs no task of its own
+        await judge(*groups[0])
+    else:
+        await asyncio.gather(*(judge(one, group) for one, group in groups))
 
 
 def _checked(samples: Iterable[Sample | Mapping[str, Any]]) -> list[Sample]:

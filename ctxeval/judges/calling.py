@@ -91,7 +91,10 @@ class Caller:
 
 async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all, and only then raise the first error: what was answered is not lost."""
-    results = await asyncio.gather(*coroutines, return_exceptions=True)
+    awaited = list(coroutines)
+    if len(awaited) == 1:  # which needs no task of its own
+        return [await awaited[0]]
+    results = await asyncio.gather(*awaited, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

@@ -186,7 +186,8 @@ class LLMJudge(Judge):
     async def _ajudge(self, sample: Sample, purpose: str, *, chunks: bool, units: bool) -> Verdicts:
         asker = Asker(self.llm, self.prompts)
         retrieved = sample.retrieved_contexts or ()
-        texts = {text_hash(text): text for text in retrieved if text.strip()}
+        names = [text_hash(text) for text in retrieved]
+        texts = {name: text for name, text in zip(names, retrieved, strict=True) if text.strip()}
         claims: Sequence[str] = ()
         note = ""
         if units:
@@ -205,7 +206,7 @@ class LLMJudge(Judge):
                 f"the claims were judged against {apart} groups of chunks apart: one that needs "
                 "chunks of two groups counts as unsupported"
             )
-        first_rank = {text_hash(text): rank for rank, text in reversed([*enumerate(retrieved)])}
+        first_rank = {name: rank for rank, name in reversed([*enumerate(names)])}
         limit = self.threshold if self.mode == "logprob" else None
         unit_verdicts = [
             vote(claim, [one[n] for one in rounds], first_rank, limit)
@@ -214,8 +215,7 @@ class LLMJudge(Judge):
         if units and not claims:
             unit_verdicts = [Verdict(None, text=sample.reference or "", reason=note)]
         chunk_verdicts = []
-        for text in retrieved if chunks else ():
-            name = text_hash(text)
+        for name, text in zip(names, retrieved, strict=True) if chunks else ():
             found = [one[name] for one in rounds] if name in texts else []
             verdict = vote(text, found, threshold=limit)
             links = tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 
@@ -74,7 +74,7 @@ class Round:
             mine = {item: name for item, name in names.items() if item not in theirs}
             if mine:
                 with flights.take(mine) as arrived:
-                    arrived.update(await self._ask(set(mine), together, open_claims))
+                    arrived.update(await self._ask(set(mine), keys, together, open_claims))
                 found.update(arrived)
             for item, future in theirs.items():
                 if (finding := await flights.land(future)) is not None:  # None: interrupted
@@ -108,6 +108,7 @@ class Round:
     async def _ask(
         self,
         mine: Set[Item],
+        keys: Mapping[Item, str],
         together: Sequence[tuple[str, ...]],
         open_claims: Sequence[set[int]],
     ) -> dict[Item, Finding]:
@@ -117,7 +118,7 @@ class Round:
             together = groups(self.question.texts, chunks, self.max_chunks)
             claims = [set() for _ in together]
         shards = plan(together, chunks, claims)
-        answers = await all_of(self._ask_and_keep(shard) for shard in shards)
+        answers = await all_of(self._ask_and_keep(shard, keys) for shard in shards)
         found: dict[Item, Finding] = {}
         for answer in answers:
             for item, finding in answer.items():
@@ -125,28 +126,28 @@ class Round:
                 found[item] = finding if before is None else _stronger(before, finding)
         return found
 
-    async def _ask_and_keep(self, shard: Shard) -> dict[Item, Finding]:
+    async def _ask_and_keep(self, shard: Shard, keys: Mapping[Item, str]) -> dict[Item, Finding]:
         """Keep what one call brought at once: what was paid for survives an interruption."""
         answer = await self.asker.ask(self.question, shard)
         found: dict[Item, Finding] = {}
+        kept: list[tuple[str, Finding]] = []
         for chunk, reading in answer.chunks.items():
             found[chunk] = _finding(reading, ())
-            if self.chunk_keys is not None:
-                self._keep(self.chunk_keys.of(self.question.texts[chunk]), [found[chunk]])
+            kept.append((keys[chunk], found[chunk]))
         for claim in shard.claims:
             parts = [_finding(reading, shown) for n, reading, shown in answer.claims if n == claim]
             whole = reduce(_stronger, parts)
-            if len(parts) > 1 and not whole["value"]:
-                whole = {**whole, "chunks": sorted(shard.shown), "exact": True}
+            if len(parts) > 1:
+                kept += [(keys[claim], part) for part in parts]
+                if not whole["value"]:
+                    whole = {**whole, "chunks": sorted(shard.shown), "exact": True}
             found[claim] = whole
-            self._keep(self.claim_keys.of(self.question.claims[claim]), [*parts, whole])
-        return found
-
-    def _keep(self, key: str, findings: Iterable[Finding]) -> None:
+            kept.append((keys[claim], whole))
         of = question_hash(self.question.question)
-        readable = [(key, {**one, "of": of}) for one in findings if one["value"] is not None]
+        readable = [(key, {**one, "of": of}) for key, one in kept if one["value"] is not None]
         if readable:
             self.cache.put_many(readable)
+        return found
 
 
 def _finding(reading: Reading, shown: Sequence[str]) -> Finding:

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from ctxeval import LLM, Completion, InvalidArgumentError, JudgeError, Store
+from ctxeval import (
+    LLM,
+    Completion,
+    FirstToken,
+    FirstTokenLLM,
+    InvalidArgumentError,
+    JudgeError,
+    Store,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,9 @@ class Limits:
         """Give a model that keeps to them."""
         if self.store is None or self.requests_per_minute is self.tokens_per_day is None:
             return llm
-        return Limited(llm, self)
+        return (
+            LimitedFirstToken(llm, self) if isinstance(llm, FirstTokenLLM) else Limited(llm, self)
+        )
 
 
 class Limited:
@@ -84,6 +95,13 @@ class Limited:
         Raises:
             JudgeError: The day's tokens are spent; or as of the model.
         """
+        await self._may()
+        completion = await self._llm.complete(messages, schema, max_tokens=max_tokens)
+        await self._spent(completion.usage)
+        return completion
+
+    async def _may(self) -> None:
+        """Wait for the next turn, if the day has tokens left."""
         limits, store = self._limits, self._limits.store
         assert store is not None
         if limits.tokens_per_day is not None:
@@ -100,11 +118,25 @@ class Limited:
                 store.take_turn, self._name, 60 / limits.requests_per_minute
             )
             await asyncio.sleep(wait)
-        completion = await self._llm.complete(messages, schema, max_tokens=max_tokens)
-        usage = completion.usage
+
+    async def _spent(self, usage: Usage) -> None:
+        store = self._limits.store
+        assert store is not None
         if tokens := usage.prompt_tokens + usage.completion_tokens:
             await asyncio.to_thread(store.add_tokens, _today(), tokens)
-        return completion
+
+
+class LimitedFirstToken(Limited):
+    """The same for a model that tells probabilities too."""
+
+    async def first_token(self, messages: Sequence[Mapping[str, str]]) -> FirstToken:
+        """Ask when it is time to; see `Limited.complete`."""
+        await self._may()
+        llm = self._llm
+        assert isinstance(llm, FirstTokenLLM)
+        first = await llm.first_token(messages)
+        await self._spent(first.usage)
+        return first
 
 
 def _today() -> Any:
