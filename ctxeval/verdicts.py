@@ -33,6 +33,11 @@ class Verdict:
     votes: tuple[bool | None, ...] = ()
     probability: float | None = None
 
+    @property
+    def flipped(self) -> bool:
+        """Did the repeats disagree, as far as they could be read?"""
+        return True in self.votes and False in self.votes
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -127,17 +127,21 @@ def decided(judged: Sequence[Judged], labels: Sequence[bool | int]) -> list[bool
     return found
 
 
-def _calibration(
-    judge: str, purpose: Purpose, unread: int, judged: np.ndarray, truth: np.ndarray, **more: Any
-) -> Calibration:
-    metrics = load("sklearn.metrics", "calibrate()", "calibrate")
-    yes, found = truth > 0, judged > 0
-    confusion = Confusion(
+def confusion_of(found: np.ndarray, yes: np.ndarray) -> Confusion:
+    """Count what was found against what is so, both booleans."""
+    return Confusion(
         int((found & yes).sum()),
         int((found & ~yes).sum()),
         int((~found & yes).sum()),
         int((~found & ~yes).sum()),
     )
+
+
+def _calibration(
+    judge: str, purpose: Purpose, unread: int, judged: np.ndarray, truth: np.ndarray, **more: Any
+) -> Calibration:
+    metrics = load("sklearn.metrics", "calibrate()", "calibrate")
+    confusion = confusion_of(judged > 0, truth > 0)
     graded = max(judged.max(), truth.max()) > 1
     one_kind = len(np.union1d(judged, truth)) < 2  # then chance agrees always, and kappa is 0 / 0
     kappa = None

@@ -16,8 +16,8 @@ from unicodedata import category, normalize
 
 import numpy as np
 
-from ctxeval.calibration.agreement import Judged, calibrate, decided
-from ctxeval.calibration.calibration import Calibration, Purpose
+from ctxeval.calibration.agreement import Judged, confusion_of, decided
+from ctxeval.calibration.calibration import Z, balanced_accuracy_interval
 from ctxeval.calibration.labels import Pair
 
 Similarity = Callable[[str, str], float]
@@ -29,7 +29,6 @@ _UNSPACED = re.compile(
 """Scripts whose words no blank parts: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
 _END = re.compile(r"([.!?…]+[\"'”’»)\]]*)\s+|([。！？]+[」』”’]*)")
-Z = 1.959964
 
 
 def word_overlap(query: str, passage: str) -> float:
@@ -110,7 +109,6 @@ class Beside(NamedTuple):
 
     Attributes:
         baseline: The baseline's name.
-        calibration: How it does by itself.
         gain: The judge's balanced accuracy less the baseline's, on the pairs that the judge
             read.
         low: The lower end of the gain's 95 % interval.
@@ -121,7 +119,6 @@ class Beside(NamedTuple):
     """
 
     baseline: str
-    calibration: Calibration
     gain: float
     low: float
     high: float
@@ -151,7 +148,6 @@ def beside(
     judged: Sequence[Judged],
     labels: Sequence[bool | int],
     scores: Mapping[str, Sequence[float]],
-    purpose: Purpose = "question",
 ) -> list[Beside]:
     """Compare a judge with baselines on the same labels.
 
@@ -159,10 +155,6 @@ def beside(
         judged: As of `calibrate`.
         labels: As of `calibrate`; both kinds must occur.
         scores: What `baseline_scores` gave for the same pairs.
-        purpose: As of `calibrate`.
-
-    Raises:
-        InvalidArgumentError: As `calibrate`.
 
     Source:
         Agresti and Min, 2005, for the interval of paired shares.
@@ -173,18 +165,15 @@ def beside(
     ours = np.array([bool(said[place]) for place in read])
     found = []
     for name, of_baseline in scores.items():
-        calibration = calibrate([float(one) for one in of_baseline], labels, purpose=purpose)
-        all_of_theirs = decided([float(one) for one in of_baseline], labels)
-        theirs = np.array([bool(all_of_theirs[place]) for place in read])
+        of_all = decided([float(one) for one in of_baseline], labels)
+        theirs = np.array([bool(of_all[place]) for place in read])
         gain, error = _gain(ours == yes, theirs == yes, yes)
         differ = float((ours != theirs).mean())
         by_chance = ours.mean() * (1 - theirs.mean()) + theirs.mean() * (1 - ours.mean())
-        own = calibration.balanced_accuracy_interval
+        own = balanced_accuracy_interval(confusion_of(theirs, yes))
         tells = own is not None and own[0] > 0.5 and 0 < ours.mean() < 1
         odd = bool(tells and differ >= by_chance)
-        found.append(
-            Beside(name, calibration, gain, gain - Z * error, gain + Z * error, differ, odd)
-        )
+        found.append(Beside(name, gain, gain - Z * error, gain + Z * error, differ, odd))
     return found
 
 

@@ -15,6 +15,9 @@ from ctxeval.errors import InvalidArgumentError, short
 FORMAT = 1
 """The version of the files that `Calibration.save` writes."""
 
+Z = 1.959964
+"""So many standard errors to either side make a 95 % interval."""
+
 Purpose = Literal["question", "reference", "response", "support"]
 
 
@@ -46,6 +49,27 @@ class Bin(NamedTuple):
     told: float
     found: float
     n: int
+
+
+def balanced_accuracy_interval(confusion: Confusion) -> tuple[float, float] | None:
+    """Give the 95 % interval of a balanced accuracy; None without yeses or without noes.
+
+    One pair that was judged rightly and one wrongly are added to each kind, so that a few that
+    were all judged rightly are no certainty.
+
+    Source:
+        Agresti and Caffo, 2000.
+    """
+    yes, wrong, missed, no = confusion
+    if not yes + missed or not no + wrong:
+        return None
+    mean = variance = 0.0
+    for right, n in ((yes, yes + missed), (no, no + wrong)):
+        share = (right + 1) / (n + 2)
+        mean += share / 2
+        variance += share * (1 - share) / (n + 2) / 4
+    reach = Z * sqrt(variance)
+    return max(0.0, mean - reach), min(1.0, mean + reach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +122,8 @@ class Calibration:
 
     @property
     def balanced_accuracy_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval; None where there is none of it.
-
-        One found and one missed pair are added to each kind, as Agresti and Caffo do (2000), so
-        that a few pairs that were all judged rightly are no certainty.
-        """
-        if self.sensitivity is None or self.specificity is None:
-            return None
-        yes, wrong, missed, no = self.confusion
-        mean = variance = 0.0
-        for right, n in ((yes, yes + missed), (no, no + wrong)):
-            share = (right + 1) / (n + 2)
-            mean += share / 2
-            variance += share * (1 - share) / (n + 2) / 4
-        reach = 1.959964 * sqrt(variance)
-        return max(0.0, mean - reach), min(1.0, mean + reach)
+        """Its 95 % interval; None where there is none of it."""
+        return balanced_accuracy_interval(self.confusion)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""

@@ -110,10 +110,7 @@ def _plain(check: PurposeCheck) -> dict[str, Any]:
                 "mode": one.judge.mode,
                 "calibration": one.calibration and one.calibration.to_dict(),
                 "failure": one.failure,
-                "beside": [
-                    {**b._asdict(), "calibration": b.calibration.to_dict(), "better": b.better}
-                    for b in one.beside
-                ],
+                "beside": [{**b._asdict(), "better": b.better} for b in one.beside],
                 "flips": one.flips,
                 "usage": asdict(one.usage),
                 "seconds": one.seconds,
@@ -205,13 +202,13 @@ def _checked(
     begun = perf_counter()
     verdicts, usage, failure = run(judge_pairs(judge, pairs))
     seconds = perf_counter() - begun
-    voted = [one.votes for one in verdicts if one.votes]
-    flips = sum(len(set(votes) - {None}) > 1 for votes in voted) / len(voted) if voted else None
+    voted = [one.flipped for one in verdicts if one.votes]
+    flips = sum(voted) / len(voted) if voted else None
     if all(one.value is None for one in verdicts):
         return Checked(judge, None, failure or verdicts[0].reason, (), flips, usage, seconds)
     try:
         calibration = calibrate(verdicts, labels, judge=judge, purpose=purpose)
-        gains = tuple(beside(verdicts, labels, scores, purpose))
+        gains = tuple(beside(verdicts, labels, scores))
     except InvalidArgumentError as error:  # what it could read is all of one kind
         return Checked(judge, None, str(error), (), flips, usage, seconds)
     fitted = judge.with_calibration(calibration)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval.evaluation.statistics import Interval, mean_interval
 from ctxeval.result import MetricResult
+from ctxeval.verdicts import Verdicts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +31,9 @@ class Summary(NamedTuple):
         bounds: The mean if what failed had its least, and if it had its greatest possible
             value.
         signature: What decided the values besides the samples; several where they differ.
+        flips: On which share of the verdicts that it was judged with the repeats disagreed;
+            None where nothing was judged repeatedly. The interval includes what that does to
+            the mean: the values scatter by it too.
     """
 
     metric: str
@@ -40,6 +44,7 @@ class Summary(NamedTuple):
     skipped: int
     bounds: tuple[float, float] | None
     signature: str
+    flips: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -63,6 +68,8 @@ class Tally:
     low: float = 0.0
     high: float = 0.0
     signatures: dict[str, None] = field(default_factory=dict)
+    repeated: int = 0
+    flipped: int = 0
 
     def add(self, row: int, result: MetricResult) -> None:
         """Count a row's result."""
@@ -74,6 +81,12 @@ class Tally:
             self.low += low
             self.high += high
         self.signatures.setdefault(result.signature)
+        verdicts = result.verdicts
+        if type(verdicts) is Verdicts:  # others are worked out late, and never voted on
+            for verdict in (*verdicts.chunks, *verdicts.units):
+                if verdict.votes:
+                    self.repeated += 1
+                    self.flipped += verdict.flipped
 
     def add_column(
         self,
@@ -142,4 +155,5 @@ class Tally:
             size - len(scored) - undefined - failed,
             bounds,
             " | ".join(self.signatures),
+            self.flipped / self.repeated if self.repeated else None,
         )
