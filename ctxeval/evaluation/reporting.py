@@ -144,6 +144,7 @@ def scores_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> tup
                 one.signature,
                 counts,
                 before,
+                one.flips,
             )
         )
     return tuple(scores)

@@ -46,6 +46,8 @@ class Score:
         signature: What decided the values besides the samples.
         counts: The distribution, by `BINS`.
         before: That of the baseline; None where there is none.
+        flips: On which share of the verdicts the repeats disagreed; None where none was
+            repeated.
     """
 
     metric: str
@@ -61,6 +63,7 @@ class Score:
     signature: str
     counts: tuple[int, ...]
     before: tuple[int, ...] | None = None
+    flips: float | None = None
 
     @property
     def coverage(self) -> float:

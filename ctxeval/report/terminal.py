@@ -97,6 +97,11 @@ def show_scores(scores: Sequence[Score], console: Console) -> None:
             wording.percent(one.scored, one.scored + one.failed + one.skipped),
         )
     console.print(made)
+    for one in scores:
+        if one.flips is not None:
+            share = wording.percent(one.flips, 1)
+            said = f"{share} of its verdicts flip between repeats, which the interval includes"
+            console.print(Text(f"{wording.line(one.metric, 80)}: {said}"))
 
 
 def show_changes(changes: Sequence[Change], console: Console) -> None:
