@@ -55,7 +55,8 @@ class Langfuse:
         if record.traced is None and not any(one.traced for one in record.retrievals):
             raise NotTracedError(
                 f"{self.name}: the query {record.id} is in no trace: trace the application with "
-                "Langfuse, or give an OpenTelemetry exporter too"
+                "Langfuse (in asynchronous code set run_inline = True on its handler), or give an "
+                "OpenTelemetry exporter too"
             )
         if not scores:
             return

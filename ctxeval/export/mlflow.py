@@ -61,7 +61,8 @@ class MLflow:
         if trace_id is None:
             raise NotTracedError(
                 f"{self.name}: the query {record.id} is in no trace: trace the application with "
-                "MLflow, or give an OpenTelemetry exporter too"
+                "MLflow (in asynchronous code by autolog(run_tracer_inline=True)), or give an "
+                "OpenTelemetry exporter too"
             )
         try:
             self._send(f"tr-{trace_id}", scores)

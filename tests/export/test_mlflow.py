@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -146,6 +147,41 @@ def test_a_recorder_finds_the_trace(client: Any) -> None:
     assert recorder.flush(120)
     assert recorder.deliveries["mlflow"].sent == 1
     assert ("ndcg@10", None) in feedback(client, made)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_chains_that_mlflow_logs_by_itself_are_found(client: Any, asynchronous: bool) -> None:
+    core = pytest.importorskip("langchain_core.retrievers", reason="langchain is not installed")
+    flavor = pytest.importorskip("mlflow.langchain", reason="it needs more of MLflow")
+    from langchain_core.documents import Document
+    from langchain_core.runnables import RunnableLambda
+
+    from ctxeval_langchain import CtxEvalCallbackHandler
+
+    class Fixed(core.BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [Document(f"text {id}", id=id) for id in "ba"]
+
+    chain = Fixed(name="Fixed") | RunnableLambda(lambda documents: documents[0].page_content)
+    handler = CtxEvalCallbackHandler(
+        metrics=["ndcg@10"], references=[{"user_input": "q", "reference_context_ids": ["a"]}]
+    )
+    flavor.autolog(run_tracer_inline=asynchronous)
+    try:
+        if asynchronous:
+            asyncio.run(chain.ainvoke("q", config={"callbacks": [handler]}))
+        else:
+            chain.invoke("q", config={"callbacks": [handler]})
+    finally:
+        flavor.autolog(disable=True)
+    assert handler.flush(30)
+    (record,) = handler.records
+    trace_id = client.get_last_active_trace_id()
+    client.flush_trace_async_logging()
+    spans = {one.name: one.span_id for one in client.get_trace(trace_id).data.spans}
+    assert record.traced == (trace_id.removeprefix("tr-"), spans["RunnableSequence"])
+    (stage,) = record.retrievals
+    assert stage.traced == (trace_id.removeprefix("tr-"), spans["Fixed"])
 
 
 def test_a_trace_that_is_not_there_is_an_error(client: Any, record: QueryRecord) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import uuid
@@ -177,8 +178,11 @@ def test_openinferences_spans_of_llamaindex(
     assert {(one["trace_id"], one["span_id"]) for one in received_events(server)} == {own}
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("first", ["langfuse", "ctxeval"])
-def test_langfuses_observations_of_langchain(server: RecordingServer, first: str) -> None:
+def test_langfuses_observations_of_langchain(
+    server: RecordingServer, first: str, asynchronous: bool
+) -> None:
     langfuse = pytest.importorskip("langfuse", minversion="5", reason="langfuse is not installed")
     chain = langchain_chain()
     theirs = pytest.importorskip("langfuse.langchain", reason="langchain is not installed")
@@ -192,7 +196,11 @@ def test_langfuses_observations_of_langchain(server: RecordingServer, first: str
     )
     tracing = theirs.CallbackHandler(public_key=key)
     handlers = [tracing, ours] if first == "langfuse" else [ours, tracing]
-    chain.invoke("geese", config={"callbacks": handlers})
+    if asynchronous:
+        tracing.run_inline = True  # else it is in a thread, and so are its spans
+        asyncio.run(chain.ainvoke("geese", config={"callbacks": handlers}))
+    else:
+        chain.invoke("geese", config={"callbacks": handlers})
     assert ours.flush(30)
     sent = [one for request in server.posts("/api/public/scores") for one in request.json]
     assert [(one["name"], one["traceId"]) for one in sent] == [("ndcg@10", tracing.last_trace_id)]
