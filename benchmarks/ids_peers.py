@@ -218,11 +218,11 @@ CONTESTANTS: dict[str, tuple[Callable[[int], Made], tuple[int, ...]]] = {
     "a loop over sets": (set_loop, (10_000, 100_000, 1_000_000)),
     "polars, sets of lists": (polars_sets, (100_000,)),
     "pytrec_eval": (pytrec_eval, (10_000, 100_000)),
-    "ir-measures": (ir_measures, (10_000,)),
+    "ir-measures": (ir_measures, (10_000, 100_000)),
     "ranx": (ranx, (10_000, 100_000)),
     "ranx, its objects built": (ranx_with_building, (10_000,)),
-    "llama-index": (llama_index, (10_000,)),
-    "ragas": (ragas, (10_000,)),
+    "llama-index": (llama_index, (10_000, 100_000)),
+    "ragas": (ragas, (10_000, 100_000)),
 }
 
 

@@ -49,6 +49,10 @@ def score_ids(
         if expected.grades is not None:
             grades = np.where(found.repeats, 0, theirs.grid(expected.grades, 0))
         standing = Standing(found, grades, partial(distinct, ours))
+        if isinstance(rows, slice):  # all of them
+            values = {name: formula(standing) for name, formula in formulas.items()}
+            expects = standing.expected > 0
+            break
         expects[rows] = standing.expected > 0
         for name, formula in formulas.items():
             values[name][rows] = formula(standing)
@@ -74,9 +78,11 @@ def _alike(one: Ints, other: Ints) -> Iterator[Rows]:
     """Part rows into such as have lists of about equal lengths."""
     if not len(one):
         return
-    kinds = np.ceil(np.log2(np.maximum(one, 1))) * 64 + np.ceil(np.log2(np.maximum(other, 1)))
-    if kinds.min() == kinds.max() and len(one) * FEW > int(one.max()) + 5 * int(other.max()):
+    longest = int(one.max()), int(other.max())
+    many = len(one) * FEW > longest[0] + 5 * longest[1]
+    if many and (int(one.min()), int(other.min())) == longest:
         yield slice(None)
         return
+    kinds = np.ceil(np.log2(np.maximum(one, 1))) * 64 + np.ceil(np.log2(np.maximum(other, 1)))
     for kind in np.unique(kinds):
         yield np.flatnonzero(kinds == kind)

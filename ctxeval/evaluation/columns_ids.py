@@ -101,7 +101,7 @@ class Strings:
         self._first = words.view(np.complex128).ravel()
         self.prints = mixed([words[:, 0], words[:, 1]])
         self._longest = int(self._lengths.max(initial=0))
-        long = np.flatnonzero(self._lengths > _WORD)
+        long = np.flatnonzero(self._lengths > _WORD) if self._longest > _WORD else self._starts
         for skipped in range(_WORD, self._longest, _WORD):
             long = long[self._lengths[long] > skipped]
             words = self._read(self._starts[long] + skipped, self._lengths[long] - skipped)

@@ -86,7 +86,8 @@ def arrays(columns: Iterable[tuple[Floats, Codes]]) -> list[Any]:
     made = []
     written: dict[int, Any] = {}
     for values, codes in columns:
-        made.append(pa.array(values, pa.float64(), mask=codes != SCORED))
+        missing = codes != SCORED
+        made.append(pa.array(values, pa.float64(), mask=missing if missing.any() else None))
         if id(codes) not in written:
             coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(STATUSES))
             written[id(codes)] = coded.cast(pa.string())

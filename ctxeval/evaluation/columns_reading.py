@@ -107,7 +107,7 @@ def read_texts(column: Any) -> Texts | None:
     values = plain_ids(column.flatten())
     if values is None or pa.types.is_integer(values.type):
         return None
-    return Texts(_nulls(column), _lengths(column), _numpy(values))
+    return Texts(_nulls(column), _lengths(column), _numpy(values), _nulls(values))
 
 
 def lengths_of(column: Any) -> Ints | None:

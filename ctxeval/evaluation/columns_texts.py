@@ -44,11 +44,13 @@ class Texts:
         missing: The rows that have no list.
         lengths: How many texts each row has, 0 where it has no list.
         values: All texts, as Python strings; None for a null.
+        null: Which are null.
     """
 
     missing: Bools
     lengths: Ints
     values: npt.NDArray[np.object_]
+    null: Bools
 
     @property
     def starts(self) -> Ints:
@@ -68,14 +70,13 @@ class Texts:
     def suspects(self) -> Bools:
         """Mark the rows that hold a null instead of a text."""
         marked = np.zeros(len(self.lengths), np.bool_)
-        null = np.fromiter((text is None for text in self.values), np.bool_, len(self.values))
-        marked[self.rows[null]] = True
+        marked[self.rows[self.null]] = True
         return marked
 
     def blank(self) -> Bools:
         """Say of each text whether there is nothing in it."""
-        marks = (text is None or not text.strip() for text in self.values)
-        return np.fromiter(marks, np.bool_, len(self.values))
+        blank = [not text or text.isspace() for text in self.values.tolist()]
+        return np.array(blank, np.bool_)
 
 
 class Resemblance:

@@ -269,6 +269,8 @@ class Evaluation:
     def failures(self) -> dict[tuple[str, str, str], int]:
         """Count, by metric, status and reason, the results that have no value."""
         counts: dict[tuple[str, str, str], int] = {}
+        if all(len(tally.statuses) == tally.count("scored") for tally in self._tallies.values()):
+            return counts
         for row in self.rows:
             for name, result in row.results.items():
                 if result.value is None:

@@ -123,6 +123,12 @@ def test_ids_can_be_asked_for_first(named, scored_alone, tmp_path):
     assert len(scored_alone) == (0 if named else len(rows))
 
 
+def test_where_all_have_values_no_row_is_asked_why_not(scored_alone, tmp_path):
+    evaluation = evaluate(as_arrow(ROWS[:1], tmp_path), METRICS)
+    assert evaluation.failures() == {}
+    assert scored_alone == []
+
+
 @every_kind
 @pytest.mark.parametrize("named", [True, False])
 def test_from_a_table_to_a_parquet_file(made, named, scored_alone, tmp_path):
