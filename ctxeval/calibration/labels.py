@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, Final
 
 from ctxeval.calibration.calibration import Purpose
 from ctxeval.errors import InvalidSampleError, near, short
-from ctxeval.record.files import file_rows
+from ctxeval.record.reading import rows_of
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("question", "reference", "response", "support")
 FIELDS = (
@@ -86,8 +85,8 @@ class Labelled:
         return {**data, "label": self.label}
 
 
-def read_labels(path: str | PathLike[str]) -> Iterator[Labelled]:
-    """Go through a label file: JSON, one object a line, or CSV with a header.
+def read_labels(source: Any) -> Iterator[Labelled]:
+    """Go through labels: a file of JSON, one object a line, or of CSV with a header; or a list.
 
     Of a chunk the fields are `user_input`, `chunk`, `label`, and `reference` or `response` where
     it was labelled for that; of a claim `claim`, `chunks` (a list; in CSV as JSON), `label`.
@@ -95,27 +94,37 @@ def read_labels(path: str | PathLike[str]) -> Iterator[Labelled]:
     A label is yes or no, true or false, or an integer grade, of which those above 0 are a yes.
 
     Args:
-        path: The file: .jsonl, .json, .csv or .parquet.
+        source: A path (.jsonl, .json, .csv, .parquet), a DataFrame, or a list of dicts with
+            these fields.
 
     Raises:
         InvalidSampleError: While reading: a line is no label, or the file can't be read. The
             message names file, line and field.
     """
-    for row in file_rows(path):
+    if isinstance(source, list):
+        source = [one.to_dict() if isinstance(one, Labelled) else one for one in source]
+    for row in rows_of(source, "labels"):
         if isinstance(row.fields, InvalidSampleError):
             raise row.fields
-        assert isinstance(row.fields, Mapping)
         try:
+            if not isinstance(row.fields, Mapping):
+                raise _Bad(f"{short(row.fields)} is no label: give a dict of its fields")
             yield _labelled(row.fields)
         except _Bad as bad:
             raise InvalidSampleError(f"{row.place}: {bad}") from None
+
+
+def _empty(value: object) -> bool:
+    """Is that a cell without anything in it, as tables write them?"""
+    return value is None or (isinstance(value, float) and value != value)
 
 
 class _Bad(ValueError):
     """What is wrong with a field."""
 
 
-def _labelled(fields: Mapping[str, Any]) -> Labelled:
+def _labelled(given: Mapping[str, Any]) -> Labelled:
+    fields = {str(name): value for name, value in given.items() if not _empty(value)}
     for name in fields:
         if name not in FIELDS:
             raise _Bad(f"unknown field {short(name)}: {near(name, FIELDS)}")

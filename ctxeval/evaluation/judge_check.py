@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from os import PathLike
 from time import perf_counter
 from typing import Any
 
@@ -90,6 +89,18 @@ class JudgeCheck:
 
     purposes: tuple[PurposeCheck, ...]
 
+    def __getitem__(self, purpose: str) -> PurposeCheck:
+        """Give what was found for one purpose.
+
+        Raises:
+            InvalidArgumentError: Nothing was labelled for it.
+        """
+        for one in self.purposes:
+            if one.purpose == purpose:
+                return one
+        there = ", ".join(repr(one.purpose) for one in self.purposes)
+        raise InvalidArgumentError(f"purpose: {short(purpose)} was not labelled, but {there}")
+
     def __str__(self) -> str:
         """Write the tables, and what they mean."""
         return "\n\n".join(map(written, self.purposes))
@@ -127,7 +138,7 @@ def _plain(check: PurposeCheck) -> dict[str, Any]:
 
 def check_judge(
     judges: LLMJudge | Iterable[LLMJudge],
-    labels: str | PathLike[str] | Iterable[Labelled],
+    labels: Any,
     *,
     embed: EmbedFunction | Any = None,
 ) -> JudgeCheck:
@@ -138,8 +149,8 @@ def check_judge(
 
     Args:
         judges: A judge, or several to compare: by mode, by model, by instructions.
-        labels: A label file (see `ctxeval.calibration.labels.read_labels`), or what was read
-            from one.
+        labels: A label file, a DataFrame, or a list of dicts, with the fields that
+            `ctxeval.calibration.labels.read_labels` names.
         embed: From a list of texts to a list of vectors, for a second baseline.
 
     Raises:
@@ -150,9 +161,9 @@ def check_judge(
     asked = [judges] if isinstance(judges, LLMJudge) else list(judges)
     if not asked or not all(isinstance(one, LLMJudge) for one in asked):
         raise InvalidArgumentError(f"judges: {short(judges)}: give an LLMJudge, or a list of them")
-    given = list(read_labels(labels) if isinstance(labels, (str, PathLike)) else labels)
+    given = list(read_labels(labels))
     if not given:
-        raise InvalidArgumentError("labels: there are none")
+        raise InvalidArgumentError("labels: there are none: give at least a pair of each kind")
     by_purpose = {
         purpose: found
         for purpose in PURPOSES

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ctxeval import InvalidSampleError
+from ctxeval import InvalidSampleError, Sample
 from ctxeval.calibration.labels import Labelled, Pair, read_labels
 
 CHUNK = {"user_input": "q", "chunk": "c", "label": True}
@@ -117,3 +117,23 @@ def test_a_bad_row_of_a_table(write):
 def test_a_file_that_cannot_be_read(tmp_path, name, message):
     with pytest.raises(InvalidSampleError, match=message):
         list(read_labels(tmp_path / name))
+
+
+def test_a_list_and_a_frame():
+    pandas = pytest.importorskip("pandas")
+    given = [CHUNK, {**CHUNK, "chunk": "d", "label": 0, "reference": "r"}]
+    expected = [
+        Labelled(Pair("question", "q", "", ("c",)), True),
+        Labelled(Pair("reference", "q", "r", ("d",)), 0),
+    ]
+    assert list(read_labels(given)) == expected
+    assert list(read_labels(expected)) == expected
+    assert [one.pair for one in read_labels(pandas.DataFrame(given))] == [
+        one.pair for one in expected
+    ]
+
+
+@pytest.mark.parametrize("given", [[5], [Sample(user_input="q")], [{**CHUNK, "label": "x"}]])
+def test_a_bad_item_of_a_list(given):
+    with pytest.raises(InvalidSampleError, match=r"labels\[0\]: "):
+        list(read_labels(given))
