@@ -50,7 +50,8 @@ class Kernel:
 
         Args:
             cell: Its code.
-            late: How many seconds to go on listening after its end.
+            late: How many seconds to go on listening after its end at most: less where nothing
+                that it shows is still being judged.
             others: Give the updates of earlier cells' outputs too.
 
         Returns:
@@ -66,6 +67,7 @@ class Kernel:
 
     def _listen(self, late: float) -> Iterator[Message]:
         end = None
+        pending: set[str | None] = set()
         while end is None or (left := end - time.monotonic()) > 0:
             try:
                 getting = self._client.get_iopub_msg(timeout=60 if end is None else left)
@@ -76,7 +78,14 @@ class Kernel:
                 return
             request = got["parent_header"].get("msg_id")
             at = got["header"]["date"].timestamp()
-            yield Message(got["msg_type"], got["content"], request, at)
+            message = Message(got["msg_type"], got["content"], request, at)
+            yield message
+            if "is being judged" in message.html:
+                pending.add(message.output)
+            elif message.output in pending:
+                pending.remove(message.output)
+                if end is not None and not pending:
+                    end = min(end, time.monotonic() + 0.5)
             idle = got["content"].get("execution_state") == "idle"
             if idle and request == self.request and end is None:
                 end = time.monotonic() + late

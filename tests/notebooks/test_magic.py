@@ -24,7 +24,8 @@ def of_kind(messages, *kinds):
 @pytest.fixture(scope="module")
 def loaded(running):
     """A kernel with a chain and a judge, in which the extension is loaded."""
-    for cell in (CHAIN, JUDGE, "%load_ext ctxeval"):
+    keyless = "import os; os.environ.pop('OPENAI_API_KEY', None);"
+    for cell in (keyless, CHAIN, JUDGE, "%load_ext ctxeval"):
         assert running.run(cell) == []
     return running
 
@@ -265,7 +266,8 @@ def test_a_block_shows_scores_by_a_model_as_they_come(kernel):
     ("line", "said"),
     [
         ("on --metrics ndgc@10", "did you mean 'ndcg@10'"),
-        ("on --metrics context_recall", "--model NAME"),
+        ("on --metrics context_recall", "judged by a model: add --model NAME"),
+        ("on --model tiny", "set OPENAI_API_KEY, or add --base-url URL"),
         ("on --metrics", "expected at least one argument"),
         ("on --metrc ndcg@10", "did you mean '--metrics'"),
         ("on --references nowhere.jsonl", "No such file"),
@@ -284,6 +286,17 @@ def test_what_is_wrong_is_said_in_one_line(loaded, line, said):
     assert message.text.startswith("UsageError: ")
     assert message.text.count("\n") == 1
     assert said in message.text
+
+
+def test_metrics_are_named_apart_or_with_commas_or_not_at_all(loaded):
+    for named, shown in (
+        ("hit_rate@1 mrr", "hit_rate@1, reciprocal_rank"),
+        ("hit_rate@1,mrr", "hit_rate@1, reciprocal_rank"),
+        ("auto", "auto"),
+    ):
+        said = loaded.run(f"%ctxeval on --references references --metrics {named}")[-1].text
+        assert f"Metrics: {shown}; 1 reference." in said
+    loaded.run("%ctxeval off")
 
 
 def test_without_a_word_it_says_what_there_is(loaded):
