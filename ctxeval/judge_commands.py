@@ -49,6 +49,8 @@ def judge_check(
             if given not in MODES:
                 raise InvalidArgumentError(f"--mode: {given!r} is unknown: {near(given, MODES)}")
             modes.append(given)
+        if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+            raise InvalidArgumentError(f"--output: {output} cannot be written: give a file")
         llm = ctxeval.llm_factory(model, base_url=base_url)
         judges = [ctxeval.LLMJudge(llm, one) for one in dict.fromkeys(modes)]
         found = ctxeval.check_judge(judges, labels)

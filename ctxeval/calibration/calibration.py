@@ -143,16 +143,29 @@ class Calibration:
                 f"calibration: {short(data)} has format {version!r}, this ctxeval reads {FORMAT}: "
                 "give what Calibration.save wrote"
             )
-        interval = fields["threshold_interval"]
-        fields["threshold_interval"] = None if interval is None else tuple(interval)
-        fields["confusion"] = Confusion(**_named(fields["confusion"], Confusion))
-        fields["curve"] = tuple(Bin(**_named(one, Bin)) for one in fields["curve"])
-        return cls(**fields)
+        try:
+            interval = fields["threshold_interval"]
+            fields["threshold_interval"] = None if interval is None else tuple(interval)
+            fields["confusion"] = Confusion(**_named(fields["confusion"], Confusion))
+            fields["curve"] = tuple(Bin(**_named(one, Bin)) for one in fields["curve"])
+            return cls(**fields)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"calibration: {short(data)} is broken ({type(error).__name__}: {error}): give "
+                "what Calibration.save wrote"
+            ) from None
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write it to a JSON file, for `Calibration.load`."""
+        """Write it to a JSON file, for `Calibration.load`.
+
+        Raises:
+            InvalidArgumentError: The file can't be written.
+        """
         path = Path(path)
-        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        try:
+            path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidArgumentError(f"{path} cannot be written: {error.strerror}") from None
         return path
 
     @classmethod

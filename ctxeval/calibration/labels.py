@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,7 @@ FIELDS = (
     "label",
     "sample",
 )
+_GRADE = re.compile(r"[0-9]{1,3}(\.0)?")
 _WORDS = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
 
@@ -197,14 +199,17 @@ def _chunks(fields: Mapping[str, Any], purpose: Purpose) -> tuple[str, ...]:
 
 
 def _label(value: Any) -> bool | int:
+    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy's kinds
     if isinstance(value, str):
         word = value.strip().casefold()
         if word in _WORDS:
             return _WORDS[word]
-        value = int(word) if word.isascii() and word.isdigit() and len(word) < 4 else value
+        value = int(word.split(".")[0]) if _GRADE.fullmatch(word) else value
     if isinstance(value, bool):
         return value
-    if isinstance(value, (int, float)) and value >= 0 and value == int(value):
+    if isinstance(value, int) and value >= 0:
+        return int(value)
+    if isinstance(value, float) and value >= 0 and value.is_integer():
         return int(value)
     said = "it is missing" if value is None else f"{short(value)} is no label"
     raise _Bad(f"label: {said}: write true or false, or an integer grade >= 0")

@@ -161,7 +161,7 @@ def check_judge(
     asked = [judges] if isinstance(judges, LLMJudge) else list(judges)
     if not asked or not all(isinstance(one, LLMJudge) for one in asked):
         raise InvalidArgumentError(f"judges: {short(judges)}: give an LLMJudge, or a list of them")
-    given = list(read_labels(labels))
+    given = list(dict.fromkeys(read_labels(labels)))  # what was said twice counts once
     if not given:
         raise InvalidArgumentError("labels: there are none: give at least a pair of each kind")
     by_purpose = {

@@ -135,6 +135,8 @@ def test_it_goes_through_a_file(tmp_path):
         ("{", "is no JSON"),
         (json.dumps({"ctxeval_calibration": 99}), "has format 99, this ctxeval reads 1"),
         (json.dumps({"metric": 1}), "has format None"),
+        (json.dumps({"ctxeval_calibration": 1}), "is broken .KeyError"),
+        (json.dumps({"ctxeval_calibration": 1, "threshold_interval": 3}), "is broken .TypeError"),
     ],
 )
 def test_a_file_that_is_none(tmp_path, text, message):
@@ -142,6 +144,12 @@ def test_a_file_that_is_none(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(InvalidArgumentError, match=message):
         Calibration.load(path)
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    c = calibrate([True], [True])
+    with pytest.raises(InvalidArgumentError, match="cannot be written: No such file"):
+        c.save(tmp_path / "no" / "c.json")
 
 
 def test_a_file_that_is_not_there(tmp_path):

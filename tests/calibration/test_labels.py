@@ -81,6 +81,8 @@ def test_a_table(write):
         ({**CHUNK, "label": -1}, "label: -1 is no label"),
         ({**CHUNK, "label": 0.5}, "label: 0.5 is no label"),
         ({**CHUNK, "label": [1]}, r"label: \[1\] is no label"),
+        ({**CHUNK, "label": float("inf")}, "label: inf is no label"),
+        ({**CHUNK, "label": "1.5"}, "label: '1.5' is no label"),
         ({"user_input": "q", "chunk": "c"}, "label: it is missing"),
         ({**CHUNK, "lable": 1}, "unknown field 'lable': did you mean 'label'"),
         ({"chunk": "c", "label": 1}, "user_input: it is missing or blank: a label for 'question'"),
@@ -128,9 +130,9 @@ def test_a_list_and_a_frame():
     ]
     assert list(read_labels(given)) == expected
     assert list(read_labels(expected)) == expected
-    assert [one.pair for one in read_labels(pandas.DataFrame(given))] == [
-        one.pair for one in expected
-    ]
+    for labels in ([True, False], [1, 0], [1.0, 0.0], ["1.0", "0"]):
+        frame = pandas.DataFrame(given).assign(label=labels)
+        assert list(read_labels(frame)) == expected
 
 
 @pytest.mark.parametrize("given", [[5], [Sample(user_input="q")], [{**CHUNK, "label": "x"}]])

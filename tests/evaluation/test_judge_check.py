@@ -149,6 +149,12 @@ def test_a_second_look_costs_nothing():
     assert again.purposes[0].judges[0].usage.requests == 0
 
 
+def test_what_was_said_twice_counts_once():
+    (once,) = check_judge(judge(ScriptedLLM(relevant=told)), labels()).purposes
+    (twice,) = check_judge(judge(ScriptedLLM(relevant=told)), labels() * 2).purposes
+    assert twice.pairs == once.pairs == 120
+
+
 def test_a_file_with_a_bad_line_asks_no_model(tmp_path):
     llm = ScriptedLLM(relevant=told)
     path = tmp_path / "labels.jsonl"
@@ -164,7 +170,7 @@ def test_a_file_with_a_bad_line_asks_no_model(tmp_path):
     [
         ([], "labels: there are none"),
         (
-            [Labelled(Pair("question", "q", "", ("c",)), True)] * 3,
+            [Labelled(Pair("question", "q", "", (chunk,)), True) for chunk in "abc"],
             "all 3 for 'question' are yes: label pairs of both kinds",
         ),
     ],
