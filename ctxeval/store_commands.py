@@ -17,7 +17,7 @@ from ctxeval.errors import InvalidArgumentError, StoreError, describe
 from ctxeval.terminal import AsJson, errors, print_json
 
 if TYPE_CHECKING:
-    from ctxeval.capture.sending import Sink
+    from ctxeval.capture.sinks import Sink
     from ctxeval.store import Store
 
 store_app = typer.Typer(help="Look after a store.", no_args_is_help=True)

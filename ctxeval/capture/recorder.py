@@ -22,7 +22,9 @@ from ctxeval.capture.grading import plan, score_at_once
 from ctxeval.capture.judging import Judging
 from ctxeval.capture.keeping import Keeping
 from ctxeval.capture.notices import Notices
-from ctxeval.capture.sending import Delivery, Sending, Sink
+from ctxeval.capture.outlet import Delivery
+from ctxeval.capture.sending import Sending
+from ctxeval.capture.sinks import Sink
 from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load

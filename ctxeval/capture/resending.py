@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxeval.capture.sending import Exporter, Sink, exporters_of
+from ctxeval.capture.sinks import Exporter, Sink, exporters_of
 from ctxeval.errors import NotTracedError, describe
 from ctxeval.keys import without_secrets
 

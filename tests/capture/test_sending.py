@@ -27,8 +27,8 @@ from ctxeval import (
     Retrieval,
     Store,
 )
-from ctxeval.capture import resending, sending
-from ctxeval.capture.sending import Delivery
+from ctxeval.capture import outlet, resending
+from ctxeval.capture.outlet import Delivery
 from ctxeval.export import Score
 from ctxeval.testing import ScriptedLLM
 
@@ -37,8 +37,8 @@ REFERENCES = [{"user_input": QUESTION, "reference_context_ids": ["a"]}]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "DELAYS", (0.01, 0.02, 0.03))
-    monkeypatch.setattr(sending, "LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(outlet, "DELAYS", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(outlet, "LINGER_SECONDS", 0.05)
 
 
 class Sink:
@@ -281,6 +281,26 @@ def test_the_thread_ends_when_there_is_nothing_to_do_and_comes_back() -> None:
         while any(one.name == "ctxeval-sleepy" for one in threading.enumerate()):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+    assert sink.took == ["q0", "q1"]
+
+
+def test_where_no_thread_can_be_had_the_next_record_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Sink()
+    to = recorder(sink)
+    start = threading.Thread.start
+
+    def none(self: threading.Thread) -> None:
+        if self.name == "ctxeval-sink":
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        submit(to, "q0")
+        assert to.records[0].scores["ndcg@10"].status == "scored"
+        assert to.deliveries["sink"].waiting == 1
+    submit(to, "q1")
+    assert to.flush(30)
     assert sink.took == ["q0", "q1"]
 
 
