@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ctxeval.capture.notebook_display import Output, bundle_of_record, follower
+from ctxeval.capture.notebook_display import Output, bundle_of_record
+from ctxeval.capture.notebook_following import follower
 from ctxeval.capture.notebook_magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
+from ctxeval.capture.notebook_following import EVERY, follower
 from ctxeval.record.query import QueryRecord
 from ctxeval.report.notebook import QUERIES, bundle, print_queries
 from ctxeval.report.view import QueryView
@@ -18,17 +18,6 @@ from ctxeval.report.view import QueryView
 if TYPE_CHECKING:
     from ctxeval.capture.recorder import Recorder
     from ctxeval.report.content import Score
-
-logger = logging.getLogger("ctxeval")
-
-EVERY = 0.25
-"""Seconds between two updates of an output at least."""
-
-BYTES_A_SECOND = 400_000
-"""How much all updates together may send: Jupyter drops outputs beyond a million."""
-
-
-THREAD = "ctxeval-display"
 
 
 def shell() -> Any:
@@ -138,7 +127,7 @@ class Output:
             return
         self.send(update=False)
         if self.unfinished:
-            follower.follow(self)
+            follower.follow(self, shell())
 
     def _print(self) -> None:
         pending = any(record.pending for record in self._records)
@@ -162,81 +151,6 @@ class Output:
         show_in(data, raw=True, display_id=self._id, update=update)
         self._sent = time.monotonic()
         return sum(map(len, data.values()))
-
-
-class Follower:
-    """Updates outputs as their scores come in, on one thread, which ends when none is left."""
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self._lock = threading.Lock()
-        self._outputs: list[Output] = []
-        self._late: list[Output] = []  # updated while no cell ran
-        self._thread: threading.Thread | None = None
-        self._shell: Any = None
-        self._in_cell = True
-
-    def attach(self, running: Any) -> None:
-        """Learn from an IPython when cells begin and end. Idempotent."""
-        if self._shell is not running:
-            self._shell = running
-            running.events.register("pre_run_cell", self._before_cell)
-            running.events.register("post_run_cell", self._after_cell)
-
-    def follow(self, output: Output) -> None:
-        """Keep an output up to date until all of its scores are there."""
-        self.attach(shell())
-        with self._lock:
-            self._outputs.append(output)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
-                self._thread.start()
-
-    def _run(self) -> None:
-        pause = EVERY
-        while True:
-            time.sleep(pause)
-            with self._lock:
-                pause = max(EVERY, self._send(one for one in self._outputs if not one.wait))
-                self._outputs = [one for one in self._outputs if one.unfinished]
-                if not self._outputs:
-                    self._thread = None
-                    return
-
-    def _send(self, outputs: Iterable[Output]) -> float:
-        """Send those that have changed.
-
-        Returns:
-            How many seconds nothing should be sent then.
-        """
-        sent, begun = 0, time.monotonic()
-        for output in outputs:
-            if not output.changed:
-                continue
-            try:
-                sent += output.send()
-            except Exception:  # the kernel is going down, say
-                logger.debug("ctxeval: an output could not be updated", exc_info=True)
-            if not self._in_cell:
-                self._late.append(output)
-        return max(sent / BYTES_A_SECOND, 3 * (time.monotonic() - begun))
-
-    def _before_cell(self, *_: object) -> None:
-        self._in_cell = True
-
-    def _after_cell(self, *_: object) -> None:
-        """Send what is new, and again what nbclient may have missed, in the name of this cell."""
-        with self._lock:
-            due = [one for one in self._outputs if one.changed]
-            late = [one for one in self._late if one not in due]
-            for output in (*due, *late):
-                time.sleep(output.wait)
-                output.send()
-            self._late.clear()
-            self._in_cell = False
-
-
-follower = Follower()
 
 
 def show(recorder: Recorder) -> None:
