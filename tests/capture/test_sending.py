@@ -181,11 +181,12 @@ def test_a_hanging_sink_stops_nobody() -> None:
 
     hanging, good = Hanging(name="hanging"), Sink(name="good")
     to = recorder(hanging, good, max_pending=5)
-    for id in ids(20):  # the application goes on, and so do scores and the other sink
+    submit(to, "q0")
+    assert entered.wait(30)
+    for id in ids(20)[1:]:  # the application goes on, and so do scores and the other sink
         submit(to, id)
         assert to.records[-1].scores["ndcg@10"].status == "scored"
         assert to._sending._outlets[1].wait(30)
-    assert entered.wait(30)
     assert len(to.evaluation()) == 20
     assert not to.flush(0.05)
     assert to.deliveries["hanging"].waiting == 6
