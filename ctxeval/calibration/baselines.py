@@ -28,6 +28,7 @@ _UNSPACED = re.compile(
 )
 """Scripts whose words no blank parts: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
+_ASCII_WORDS = re.compile("[a-z0-9]+")
 _END = re.compile(r"([.!?…]+[\"'”’»)\]]*)\s+|([。！？]+[」』”’]*)")
 
 
@@ -52,6 +53,8 @@ def word_overlap(query: str, passage: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _words(text: str) -> frozenset[str]:
+    if text.isascii():  # most are, and it is ten times as quick
+        return frozenset(_ASCII_WORDS.findall(text.casefold()))
     plain = normalize("NFKC", text).casefold()
     spaced = "".join(char if category(char)[0] in "LNM" else " " for char in plain)
     found: set[str] = set()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.evaluation.beside_words import BesideWords
 from ctxeval.evaluation.compare import compare
 from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
@@ -40,11 +41,12 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
     """
     worst = _worst(evaluation)
     fallen = {} if baseline is None else _fallen(evaluation, baseline)
-    collector = Collector()
+    collector, words = Collector(), BesideWords()
     opened: dict[int, QueryView] = {}
     for place, row in enumerate(evaluation.rows):
         view = view_of_row(row)
         collector.add(view)
+        words.add(row)
         if place in worst or place in fallen:
             opened[place] = view
     before = {} if baseline is None else _views(baseline, [evaluation.ids[n] for n in fallen])
@@ -67,6 +69,7 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
         collector.agreements(),
         evaluation.usage,
         None if baseline is None else baseline.usage,
+        words.odd(),
     )
 
 

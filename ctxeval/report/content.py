@@ -268,6 +268,7 @@ class Report:
         agreements: How far judges agree with themselves, where they were asked repeatedly.
         usage: What the judging cost.
         usage_before: What the baseline's cost.
+        odd: What is odd about a model's verdicts, a sentence each.
     """
 
     name: str
@@ -284,3 +285,4 @@ class Report:
     agreements: tuple[Agreement, ...]
     usage: Usage
     usage_before: Usage | None
+    odd: tuple[str, ...] = ()

@@ -44,6 +44,8 @@ def show_report(report: Report, console: Console) -> None:
     than = "" if report.baseline is None else f", compared with {wording.line(report.baseline, 80)}"
     console.print(Text(f"{_counted(report.queries)}{than}", style="bold"))
     show_scores(report.scores, console)
+    for said in report.odd:
+        console.print(Text(wording.line(said, 400), style="yellow"))
     if report.changes:
         _title("What changed", console)
         show_changes(report.changes, console)
