@@ -124,12 +124,11 @@ class Strings:
         ours, theirs = self._first[places], others._first[other_places]
         equal = ours.view(np.uint64) == theirs.view(np.uint64)  # as numbers, NaN would not
         same: Bools = equal[::2] & equal[1::2]
-        longest = max(self._longest, others._longest)
-        if longest < _WORD:
+        if self._longest < _WORD:
             return same
         lengths = self._lengths[places]
         same &= lengths == others._lengths[other_places]
-        for skipped in range(_WORD, longest, _WORD):
+        for skipped in range(_WORD, self._longest, _WORD):
             open_ = np.flatnonzero(same & (lengths > skipped))
             rest = lengths[open_] - skipped
             words = self._read(self._starts[places[open_]] + skipped, rest)

@@ -156,8 +156,9 @@ def test_from_a_table_to_a_parquet_file(made, named, scored_alone, tmp_path):
 )
 def test_a_row_that_is_no_sample(change, said, scored_alone, tmp_path):
     table = as_arrow([*with_ids(ROWS[:4]), {"id": "x", **ROWS[4], **change}], tmp_path)
-    with pytest.raises(InvalidSampleError, match=f"samples, {said}"):
-        evaluate(table, METRICS)
+    for metrics in (METRICS, ["ndcg@3"]):
+        with pytest.raises(InvalidSampleError, match=f"samples, {said}"):
+            evaluate(table, metrics)
     bad = []
     evaluation = evaluate(table, METRICS, on_bad=bad.append)
     assert len(bad) == 1
