@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from ctxeval.errors import short
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -162,12 +164,16 @@ class Verdicts:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote, also after a way through JSON."""
+        """Read what `to_dict` wrote, also after a way through JSON.
+
+        Raises:
+            ValueError, KeyError, TypeError: It was changed since, and is none of these.
+        """
         return cls(
             [_verdict(item) for item in data["chunks"]],
             [_verdict(item) for item in data["units"]],
             judge=data["judge"],
-            usage=Usage(**data["usage"]),
+            usage=_usage(data["usage"]),
             together=data["together"],
             note=data["note"],
         )
@@ -203,7 +209,18 @@ def first_ranks(items: Sequence[str]) -> list[int]:
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
-    return Verdict(**{**data, "matched": tuple(data["matched"]), "votes": tuple(data["votes"])})
+    made = Verdict(**{**data, "matched": tuple(data["matched"]), "votes": tuple(data["votes"])})
+    kept = {made.value, *made.votes} <= {True, False, None}
+    numbers = all(isinstance(one, int) for one in (made.grade, *made.matched))
+    if not (kept and numbers and isinstance(made.text, str) and isinstance(made.reason, str)):
+        raise TypeError(f"{short(data)} is no verdict")
+    return made
+
+
+def _usage(data: Mapping[str, Any]) -> Usage:
+    if not all(isinstance(count, int) for count in data.values()):
+        raise TypeError(f"{short(data)} is no usage")
+    return Usage(**data)
 
 
 def _plain(

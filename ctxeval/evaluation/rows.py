@@ -14,6 +14,9 @@ from ctxeval.record.query import Retrieval
 from ctxeval.result import MetricResult, results_from_dict, results_to_dict
 from ctxeval.sample import Sample
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What plain data raises that was changed since it was written."""
+
 FORMAT = 1
 """The version of the files that `write_run` makes."""
 
@@ -51,6 +54,8 @@ class Row:
         """Read what `to_dict` wrote."""
         results = results_from_dict(data["results"])
         stages = tuple(Retrieval.from_dict(stage) for stage in data.get("stages", ()))
+        if not isinstance(data["id"], str):
+            raise TypeError(f"id: {short(data['id'])} is no text")
         return cls(data["id"], Sample(**data["sample"]), results, stages)
 
 
@@ -136,19 +141,23 @@ def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:
             f"run: {path} holds values without verdicts and samples: write a .jsonl to read it back"
         )
     try:
-        lines = path.open(encoding="utf-8")
+        lines = path.open("rb")
     except OSError as error:
         raise InvalidArgumentError(f"run: {path} cannot be read: {error.strerror}") from None
     with lines:
         _check_header(path, lines.readline())
         for number, line in enumerate(lines, start=2):
             try:
-                if ids is None or _id_of(line) in ids:
-                    yield Row.from_dict(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+                text = line.decode()
+                row = (
+                    Row.from_dict(json.loads(text)) if ids is None or _id_of(text) in ids else None
+                )
+            except UNREADABLE as error:
                 raise InvalidSampleError(
                     f"{path}, line {number}: no row of a run: {error}"
                 ) from None
+            if row is not None:
+                yield row
 
 
 def _id_of(line: str) -> str:
@@ -159,10 +168,10 @@ def _id_of(line: str) -> str:
     return str(name)
 
 
-def _check_header(path: Path, line: str) -> None:
+def _check_header(path: Path, line: bytes) -> None:
     try:
         version = json.loads(line)["ctxeval_run"]
-    except (ValueError, KeyError, TypeError):
+    except UNREADABLE:
         raise InvalidArgumentError(
             f"run: {path} is no run of ctxeval: give what evaluate(…).save(path) or "
             "ctxeval score -o wrote"

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 
 from ctxeval.errors import StoreError
 from ctxeval.store import schema
-from ctxeval.store.faults import explained, passes
+from ctxeval.store.faults import explained, passes, undamaged
 from ctxeval.store.place import Place
 
 T = TypeVar("T")
@@ -47,8 +47,9 @@ class Database:
         self._held = False
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Do work that sees one state of the database."""
-        return self._transact(work, write=False)
+        """Do work that sees one state of the database, and reads what it holds."""
+        with undamaged(self.place):
+            return self._transact(work, write=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work that is kept as a whole or not at all. It may be done more than once.

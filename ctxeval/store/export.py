@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sqlalchemy import Connection, select
 
 from ctxeval.errors import StoreError
+from ctxeval.store.faults import undamaged
 from ctxeval.store.plain import decode
 from ctxeval.store.tables import CELLS, USAGE
 
@@ -78,7 +79,9 @@ def _cells(database: Database) -> Iterator[tuple[bytes, Any]]:
         if not page:
             return
         for _, key, data in page:
-            yield key, decode(data)
+            with undamaged(database.place):
+                finding = decode(data)
+            yield key, finding
         last = page[-1].seq
 
 

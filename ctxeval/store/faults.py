@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ctxeval.errors import StoreError
+from ctxeval.errors import StoreError, short
 from ctxeval.keys import as_cause
 from ctxeval.store.place import Place
 
@@ -24,6 +26,10 @@ _KNOWN = {
     "a path on a local one",
     "locked": "other processes have kept writing to it for too long: try again",
 }
+_DAMAGED = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+    *(AssertionError, MemoryError, struct.error, zlib.error),
+)
 _PASSING = ("locked", "busy")
 _PASSING_STATES = ("40P01", "40001")  # a deadlock, a conflict of transactions
 
@@ -46,6 +52,19 @@ def explained(place: Place) -> Iterator[None]:
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         cause = as_cause(error, str(place.url.password or ""))
         raise StoreError(_explain(error, place)) from cause
+
+
+@contextmanager
+def undamaged(place: Place) -> Iterator[None]:
+    """Raise what reading the bytes of a row says as a `StoreError`."""
+    try:
+        yield
+    except _DAMAGED as error:
+        said = f"{type(error).__name__}: {short(str(error), 100)}"
+        raise StoreError(
+            f"{place.shown}: what it holds was changed since it was written ({said}): restore a "
+            "copy, or delete what is of that time"
+        ) from error
 
 
 def _explain(error: Exception, place: Place) -> str:

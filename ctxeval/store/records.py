@@ -12,6 +12,7 @@ from sqlalchemy import Connection, select, tuple_
 from ctxeval.record.query import QueryRecord
 from ctxeval.store import rows as kept
 from ctxeval.store.database import Database
+from ctxeval.store.faults import undamaged
 from ctxeval.store.packing import pack, unpack
 from ctxeval.store.privacy import Privacy
 from ctxeval.store.statements import insert_or_replace
@@ -64,4 +65,6 @@ def read(
 
     size = kept.PAGE if limit is None else max(1, min(kept.PAGE, limit))
     for row, texts in islice(kept.pages(database, page, size), limit):
-        yield unpack(texts, row.data)
+        with undamaged(database.place):
+            record = unpack(texts, row.data)
+        yield record

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from ctxeval.store.database import Database
+from ctxeval.store.faults import undamaged
 from ctxeval.store.plain import Strings
 from ctxeval.store.tables import read_refs, write_refs
 from ctxeval.store.texts import New, Tags, Texts, load
@@ -82,7 +83,9 @@ def pages(
 
         rows, texts = database.read(read)
         for row in rows:
-            yield row, [texts[number] for number in read_refs(row.refs)]
+            with undamaged(database.place):
+                of_row = [texts[number] for number in read_refs(row.refs)]
+            yield row, of_row
         if len(rows) < size:
             return
         last = rows[-1]

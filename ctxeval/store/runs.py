@@ -15,6 +15,7 @@ from sqlalchemy import Connection, delete, select, update
 from ctxeval.errors import StoreError, near, short
 from ctxeval.store import rows as kept
 from ctxeval.store.database import Database
+from ctxeval.store.faults import undamaged
 from ctxeval.store.plain import Strings, decode, encode, fold, unfold
 from ctxeval.store.privacy import Privacy
 from ctxeval.store.statements import insert
@@ -54,7 +55,9 @@ class Run:
 
         for row, texts in kept.pages(self._database, page):
             strings = [text for text, _ in texts]
-            yield unfold(decode(zlib.decompress(row.data)), strings)
+            with undamaged(self._database.place):
+                read = dict(unfold(decode(zlib.decompress(row.data)), strings))
+            yield read
         there = select(RUNS.c.seq).where(RUNS.c.seq == self._seq)
         if self._database.read(lambda c: c.scalar(there)) is None:
             raise StoreError(f"the run {self.id!r} was deleted or replaced: get it again")
@@ -150,5 +153,6 @@ def get(database: Database, id: str) -> Run:
 
 
 def _run(database: Database, seq: int, time: int, size: int, data: bytes) -> Run:
-    id, meta = decode(data)
-    return Run(id, meta, datetime.fromtimestamp(time / 1e6, UTC), size, seq, database)
+    with undamaged(database.place):
+        id, meta = decode(data)
+        return Run(id, meta, datetime.fromtimestamp(time / 1e6, UTC), size, seq, database)

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, func, select, update
 
 from ctxeval.store.database import Database
+from ctxeval.store.faults import undamaged
 from ctxeval.store.statements import AT_ONCE, parts
 from ctxeval.store.tables import RECORDS, ROWS, STATE, TEXTS, read_refs
 
@@ -32,7 +33,8 @@ def sweep(database: Database) -> int:
     used = bytearray(last_text + 1)  # by number; a text that is newer has a row that uses it
     for table, last in last_rows.items():
         _mark(read, table, 0, last, used)
-    return database.write(lambda connection: _remove(connection, last_rows, used))
+    with undamaged(database.place):
+        return database.write(lambda connection: _remove(connection, last_rows, used))
 
 
 def _begin(connection: Connection) -> tuple[int, dict[Table, int]]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, func, select
 from ctxeval.record.query import QueryRecord
 from ctxeval.store import rows as kept
 from ctxeval.store.database import Database
+from ctxeval.store.faults import undamaged
 from ctxeval.store.packing import unpack
 from ctxeval.store.plain import to_bytes, to_text
 from ctxeval.store.statements import insert_new
@@ -36,7 +37,9 @@ def read(database: Database, sink: str) -> Iterator[QueryRecord]:
         return wanted if last is None else wanted.where(UNSENT.c.seq > last.seq)  # type: ignore[attr-defined]  # a row
 
     for row, texts in kept.pages(database, page, kept.PAGE):
-        yield unpack(texts, row.data)
+        with undamaged(database.place):
+            record = unpack(texts, row.data)
+        yield record
 
 
 def count(database: Database) -> dict[str, int]:
@@ -47,7 +50,8 @@ def count(database: Database) -> dict[str, int]:
         .group_by(UNSENT.c.sink)
     )
     found = database.read(lambda connection: connection.execute(counted).all())
-    return {to_text(sink): n for sink, n in found}
+    with undamaged(database.place):
+        return {to_text(sink): n for sink, n in found}
 
 
 def remove_orphans(connection: Connection) -> None:

@@ -246,7 +246,7 @@ def judged(store: ctxeval.Store, llm: object, question: str, word: str) -> None:
         scores=dict(next(iter(evaluation.rows)).results), started=datetime.now(UTC),
     )  # fmt: skip
     store.put_records([record])
-    store.put_unsent("sink", record.id)
+    store.put_unsent([("sink", record.id)])
 
 
 def bytes_of(file: Path) -> bytes:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -16,70 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import running_postgres
 
 from ctxeval import Chunk, QueryRecord, Retrieval, Store
 
 NUMBERS = itertools.count()
-PASSWORD = "geheim-4711"
 
 collect_ignore_glob = [] if find_spec("sqlalchemy") else ["*"]
-
-
-def server_binaries() -> Path | None:
-    """Find the folder of initdb and pg_ctl, as Debian's package or a PATH has them."""
-    folders = [*Path("/usr/lib/postgresql").glob("*/bin")]
-    if on_path := shutil.which("initdb"):
-        folders.append(Path(on_path).parent)
-    return next((one for one in folders if (one / "pg_ctl").exists()), None)
-
-
-def unprivileged() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: give the options for subprocess of someone who is not."""
-    if os.getuid() != 0:
-        return {}
-    import pwd
-
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    user = known.get("postgres") or known["nobody"]
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Run a server on the loopback interface; give the URL of its first database."""
-    pytest.importorskip("psycopg")
-    binaries = server_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL server on this machine: apt-get install postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="ctxeval-postgres-"))
-    someone = unprivileged()
-    if someone:
-        os.chown(folder, someone["user"], someone["group"])
-    secret = folder / "password"
-    secret.write_text(PASSWORD)
-    secret.chmod(0o644)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def run(program: str, *arguments: str) -> None:
-        command = [str(binaries / program), "-D", str(folder / "data"), *arguments]
-        with (folder / "output").open("a") as output:
-            done = subprocess.run(
-                command, cwd=folder, stdout=output, stderr=output, env={"LC_ALL": "C"}, **someone
-            )
-        assert done.returncode == 0, (folder / "output").read_text()
-
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
-    try:
-        run("initdb", "-U", "ctxeval", "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8")
-        run("pg_ctl", "-w", "-o", options, "-l", str(folder / "log"), "start")
-        try:
-            yield f"postgresql://ctxeval:{PASSWORD}@127.0.0.1:{port}/postgres"
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with running_postgres() as server:
+        yield server.url
 
 
 @pytest.fixture
