@@ -7,11 +7,11 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.record.query import Retrieval
-from ctxeval.result import MetricResult, results_from_dict, results_to_dict
+from ctxeval.result import MetricResult, Status, results_from_dict, results_to_dict
 from ctxeval.sample import Sample
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -53,10 +53,23 @@ class Row:
     def from_dict(cls, data: Mapping[str, Any]) -> Row:
         """Read what `to_dict` wrote."""
         results = results_from_dict(data["results"])
+        for result in results.values():
+            _check(result)
         stages = tuple(Retrieval.from_dict(stage) for stage in data.get("stages", ()))
         if not isinstance(data["id"], str):
             raise TypeError(f"id: {short(data['id'])} is no text")
         return cls(data["id"], Sample(**data["sample"]), results, stages)
+
+
+def _check(result: MetricResult) -> None:
+    """See that a result was not changed since it was written, as far as that shows."""
+    for said in (result.metric, result.reason, result.signature):
+        if not isinstance(said, str):
+            raise TypeError(f"{short(said)} is no text")
+    value = result.value
+    scored = isinstance(value, (int, float)) and 0 <= value <= 1
+    if result.status not in get_args(Status) or scored != (result.status == "scored"):
+        raise ValueError(f"{short(value)} and {short(result.status)} are no result")
 
 
 def write_run(path: Path, rows: Iterable[Row]) -> Iterator[Row]:

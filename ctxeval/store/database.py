@@ -48,8 +48,12 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do work that sees one state of the database, and reads what it holds."""
-        with undamaged(self.place):
-            return self._transact(work, write=False)
+
+        def reading(connection: Connection) -> T:
+            with undamaged(self.place):
+                return work(connection)
+
+        return self._transact(reading, write=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work that is kept as a whole or not at all. It may be done more than once.
