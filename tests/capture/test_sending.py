@@ -477,14 +477,25 @@ def test_what_is_deleted_is_not_sent(file: Path) -> None:
 
 
 def test_a_store_that_fails_too_is_counted(file: Path) -> None:
-    to = recorder(Sink(failures=10**9), store=file)
+    broken = threading.Event()
+
+    def fails(scores: Sequence[Score]) -> None:
+        broken.wait(60)
+        raise ConnectionError
+
+    to = recorder(fails, store=file)
     submit(to, "q0")
-    assert to._worker.join(30)
-    file.unlink()
+    assert to._wait_for_scores(30)
+    store = to._keeping
+    assert store is not None
+    store._store.close()
+    for left in file.parent.glob(f"{file.name}*"):
+        left.unlink()
     file.mkdir()
-    to._keeping._store.close()
+    broken.set()
     assert to.flush(60)
-    assert to.dropped["sink: not sent"] == 1
+    ((name, fared),) = to.deliveries.items()
+    assert (fared.kept, fared.lost, to.dropped) == (0, 1, {f"{name}: not sent": 1})
 
 
 def test_a_stores_redaction_holds_for_sinks(file: Path) -> None:
