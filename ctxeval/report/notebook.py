@@ -34,10 +34,11 @@ def bundle(
     try:
         from ctxeval.report.html import environment, render_queries
 
-        head = environment().get_template("notes.html.j2").render(notes=lines)
+        head = ""
         if scores:
             table = environment().get_template("scores.html.j2")
-            head += table.render(scores=scores, queries=len(views))
+            head = table.render(scores=scores, queries=len(views))
+        head += environment().get_template("notes.html.j2").render(notes=lines)
         html = render_queries(views, queries=QUERIES, head=head)
     except MissingExtraError as error:
         return {"text/plain": _text(views, [*lines, str(error)], scores, width)}
@@ -59,9 +60,9 @@ def print_queries(
             raise
         print(_text(views, lines, (), 0))
         return
-    print(*lines, sep="\n", end="\n" if lines else "")
     if scores:
         show_scores(scores, Console())
+    print(*lines, sep="\n", end="\n" if lines else "")
     show_queries(views, Console(), queries=QUERIES)
 
 
@@ -81,4 +82,4 @@ def _text(
         from ctxeval.report.terminal import show_scores
 
         table = [as_text(lambda console: show_scores(scores, console), width)]
-    return "\n".join([*lines, *table, queries_as_text(views, queries=QUERIES, width=width)]).strip()
+    return "\n".join([*table, *lines, queries_as_text(views, queries=QUERIES, width=width)]).strip()
