@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Protocol
 
 from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.forking import lock_for
 from ctxeval.verdicts import Usage
 
 
@@ -55,7 +55,11 @@ class Budget:
         self._reserved = 0
         self._day = today()
         self._tokens = 0
-        self._lock = threading.Lock()
+        self._lock = lock_for(self)
+
+    def start_over(self) -> None:
+        """Forget what is reserved: in a forked child it is the parent's."""
+        self._reserved = 0
 
     def admit(self, requests: int) -> str:
         """Ask whether a judging may begin; if so, its requests are reserved.

@@ -43,6 +43,7 @@ class Judging:
         self._changed = threading.Condition()
         self._under_way = 0
         self._heirs: dict[int, tuple[QueryRecord, frozenset[str]]] = {}
+        self._budget.start_over()
 
     def begin(self, record: QueryRecord, planned: Plan, earlier: QueryRecord | None = None) -> str:
         """Have a record's metrics by a model judged.

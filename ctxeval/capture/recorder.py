@@ -8,7 +8,6 @@ import inspect
 import itertools
 import logging
 import os
-import threading
 import time
 import weakref
 from collections import Counter, OrderedDict
@@ -28,6 +27,7 @@ from ctxeval.capture.sinks import Sink
 from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
+from ctxeval.forking import lock_for
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.expected import KEYS, expected_in, unknown_in
 from ctxeval.record.query import QueryRecord, question_ids
@@ -147,7 +147,7 @@ class Recorder:
         self._sending = Sending(sinks, max_pending, kept, self._notices.drop)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
         self._unsent: dict[int, QueryRecord] = {}
-        self._lock = threading.RLock()  # the collector may end a query while it is held
+        self._lock = lock_for(self)
         self._advice = Advice(id_key, question_key, answer_key)
         self._without_retrieval = 0
         self._closed = False
@@ -526,7 +526,6 @@ def _finish() -> None:
 def _after_fork() -> None:
     # What was under way is the parent's, and so is whoever held a lock.
     for recorder in list(_recorders):
-        recorder._lock = threading.RLock()
         recorder._unsent = {}
         recorder._judging.start_over()
         if recorder._keeping is not None:

@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from ctxeval.errors import JudgeError
+from ctxeval.forking import lock_for
 from ctxeval.llm.loop import PerLoop, PerObject
 
 K = TypeVar("K")
@@ -55,7 +55,7 @@ class MemoryCache:
         """See the class."""
         self._cells: OrderedDict[str, list[Finding]] = OrderedDict()
         self._max_cells = max_cells
-        self._lock = threading.Lock()
+        self._lock = lock_for(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle as an empty one: what is kept belongs to its process."""

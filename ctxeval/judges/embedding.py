@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.forking import lock_for
 
 EmbedFunction = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """From texts to as many vectors of one length."""
@@ -38,7 +38,7 @@ class EmbeddingSimilarity:
         """See the class."""
         self._given = embed
         self._embed = _batch_function(embed)
-        self._lock = threading.RLock()
+        self._lock = lock_for(self)
         self._max_texts = max_texts
         self._vectors: OrderedDict[str, Any] = OrderedDict()
         kind = embed if callable(embed) and hasattr(embed, "__qualname__") else type(embed)

@@ -48,7 +48,7 @@ def finished(process: subprocess.Popen[str], timeout: float) -> dict[str, Any]:
         process.kill()
     assert process.returncode == 0, wrong[-5000:]
     report: dict[str, Any] = json.loads(said)
-    print(json.dumps(report, indent=1))
+    print(json.dumps(report, indent=1), wrong[-5000:])
     return report
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import gc
 import itertools
 import json
@@ -310,6 +311,7 @@ class Soak:
         if child == 0:
             code = 1
             try:
+                faulthandler.dump_traceback_later(FORK_SECONDS - 10)
                 signal.alarm(FORK_SECONDS)
                 before = Counter(self.recorder.dropped)
                 for n in range(20):
