@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -85,15 +86,22 @@ def langfuse() -> Iterator[Any]:
 
 @contextmanager
 def mlflow() -> Iterator[Any]:
-    import mlflow
     from mlflow.langchain.langchain_tracer import MlflowLangchainTracer
 
+    _mlflow_store()
+    yield {"callbacks": [MlflowLangchainTracer()]}
+
+
+@cache
+def _mlflow_store() -> TemporaryDirectory[str]:
+    """Make a database, once, since that takes seconds; it goes with the process."""
+    import mlflow
+
     logging.getLogger("mlflow").setLevel(logging.ERROR)
-    with TemporaryDirectory() as folder:
-        mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-        mlflow.search_traces()  # makes the tables
-        yield {"callbacks": [MlflowLangchainTracer()]}
-        mlflow.flush_trace_async_logging()
+    folder = TemporaryDirectory()
+    mlflow.set_tracking_uri(f"sqlite:///{folder.name}/mlflow.db")
+    mlflow.search_traces()  # makes the tables
+    return folder
 
 
 def _exporter() -> Any:

@@ -273,7 +273,9 @@ class OpenAIServer:
         async def serve() -> None:
             self._stop = asyncio.Event()
             self._more = asyncio.Event()
-            server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
+            server = await self._loop.create_server(
+                lambda: _Connection(self), "127.0.0.1", 0, backlog=1024
+            )
             self.port = server.sockets[0].getsockname()[1]
             self.root = f"http://127.0.0.1:{self.port}"
             self.url = f"{self.root}/v1"
