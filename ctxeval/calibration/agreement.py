@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -89,17 +90,38 @@ def calibrate(
     if not isinstance(judge, str):
         signature = judge.with_threshold(threshold).signature
     metrics = load("sklearn.metrics", "calibrate()", "calibrate")
-    return _calibration(
+    held_out = cross_validated(probabilities, yes)
+    fitted = confusion_of(probabilities >= threshold, yes)
+    sensitivity, specificity = _unflattered(fitted, confusion_of(held_out, yes))
+    found = _calibration(
         signature,
         purpose,
         unread,
-        cross_validated(probabilities, yes).astype(int),
+        held_out.astype(int),
         yes.astype(int),
         auc=float(metrics.roc_auc_score(yes, probabilities)),
         threshold=threshold,
         threshold_interval=threshold_interval(probabilities, yes),
         curve=_curve(probabilities, yes),
     )
+    return replace(found, sensitivity=sensitivity, specificity=specificity)
+
+
+def _unflattered(fitted: Confusion, held_out: Confusion) -> tuple[float, float]:
+    """Give sensitivity and specificity of the fitted threshold, less what the fit flatters them.
+
+    Cross-validation cuts at as many thresholds as there are folds: it tells how good fitted
+    thresholds are in the mean, but not on which side this one errs, which its own labels do.
+    So its own rates, each less half of what they promise beyond the held-out ones.
+    """
+    rates = [
+        one.true_positive / (one.true_positive + one.false_negative) for one in (fitted, held_out)
+    ]
+    others = [
+        one.true_negative / (one.true_negative + one.false_positive) for one in (fitted, held_out)
+    ]
+    flattery = max(0.0, (rates[0] + others[0] - rates[1] - others[1]) / 2)
+    return max(0.0, rates[0] - flattery), max(0.0, others[0] - flattery)
 
 
 def decided(judged: Sequence[Judged], labels: Sequence[bool | int]) -> list[bool | None]:

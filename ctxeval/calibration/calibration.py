@@ -76,9 +76,10 @@ def balanced_accuracy_interval(confusion: Confusion) -> tuple[float, float] | No
 class Calibration:
     """How a judge did on pairs that people have labelled.
 
-    Of a judge that tells probabilities, agreement, kappa, sensitivity, specificity and
-    confusion are those of the fitted threshold, cross-validated: each label was judged with
-    a threshold that it had no part in.
+    Of a judge that tells probabilities, agreement, kappa and confusion are cross-validated: each
+    label was judged with a threshold that it had no part in. Sensitivity and specificity are
+    those of the fitted threshold, less what the fit flatters them, so that their mean is the
+    cross-validated one too.
 
     Attributes:
         judge: The signature of the judge with its threshold.

@@ -99,8 +99,8 @@ def corrected_share(
     if n < FEWEST:
         return unknown("one sample has no spread")
     rng = np.random.default_rng(SEED)
-    sensitivity = rng.beta(yes + 0.5, missed + 0.5, DRAWS)
-    specificity = rng.beta(no + 0.5, wrong + 0.5, DRAWS)
+    sensitivity = _drawn(rng, calibration.sensitivity, yes + missed)
+    specificity = _drawn(rng, calibration.specificity, no + wrong)
     noes = asked * (1 - calibration.specificity)
     error = float(np.std(np.asarray(values, dtype=float) - noes, ddof=1)) / sqrt(n)
     means = mean + error * rng.standard_t(n - 1, DRAWS)
@@ -114,6 +114,10 @@ def corrected_share(
     low, high = np.nanquantile(drawn, (tail, 1 - tail))
     corrected = min(share, max(0.0, (mean - float(noes.mean())) / gain))
     return Corrected(corrected, float(low), float(high), "Rogan–Gladen", mean, n, calibration.n)
+
+
+def _drawn(rng: np.random.Generator, share: float, n: int) -> np.ndarray:
+    return rng.beta(share * n + 0.5, (1 - share) * n + 0.5, DRAWS)
 
 
 def corrected_mean(

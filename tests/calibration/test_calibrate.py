@@ -111,6 +111,20 @@ def test_figures_are_those_of_labels_that_were_held_out():
     assert abs(np.mean(held_out) - 0.5) < 0.05
 
 
+@given(LIKELY.filter(lambda pairs: len({label for _, label in pairs}) == 2))
+def test_rates_are_of_the_fitted_threshold_and_their_mean_is_the_held_out_one(pairs):
+    told, labels = zip(*pairs, strict=True)
+    c = calibrate([float(p) for p in told], labels)
+    yes, wrong, missed, no = c.confusion
+    held_out = (yes / (yes + missed) + no / (no + wrong)) / 2
+    found = [p >= c.threshold for p in told]
+    own = metrics.balanced_accuracy_score(labels, found)
+    assert c.balanced_accuracy <= own + 1e-9
+    assert c.sensitivity <= metrics.recall_score(labels, found) + 1e-9
+    if held_out <= own and min(c.sensitivity, c.specificity) > 0:
+        assert c.balanced_accuracy == pytest.approx(held_out)
+
+
 def test_verdicts_and_unread_ones():
     judged = [Verdict(True, probability=0.9), Verdict(False, probability=0.1), Verdict(None), None]
     c = calibrate(judged, [True, False, True, True])

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
 
-from ctxeval import InvalidArgumentError
+from ctxeval import InvalidArgumentError, calibrate
+from ctxeval.calibration import threshold
 from ctxeval.calibration.calibration import Calibration, Confusion
 from ctxeval.calibration.correction import corrected_mean, corrected_share
 
@@ -127,6 +129,30 @@ def test_a_share_is_covered_as_often_as_is_said(prevalence, labels):
         tried += got.low is not None
         covered += got.low is not None and got.low <= prevalence <= got.high
     assert tried > 550
+    assert covered / tried >= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [1.5, 2.5])
+@pytest.mark.parametrize("prevalence", [0.1, 0.4, 0.8])
+def test_a_share_is_covered_where_the_threshold_is_fitted_to_the_labels(
+    apart, prevalence, monkeypatch
+):
+    monkeypatch.setattr(threshold, "RESAMPLES", 2)  # its interval is not what counts here
+    rng = np.random.default_rng(int(10 * prevalence + apart))
+
+    def told(truth):
+        return 1 / (1 + np.exp(1 - apart * truth - rng.normal(0, 1, truth.shape)))
+
+    covered = tried = 0
+    for _ in range(500):
+        labels = rng.random(120) < 0.5
+        c = calibrate(told(labels).tolist(), labels.tolist())
+        relevant = rng.random((150, 5)) < prevalence
+        got = corrected_share((told(relevant) >= c.threshold).mean(axis=1).tolist(), c)
+        tried += got.low is not None
+        covered += got.low is not None and got.low <= prevalence <= got.high
+    assert tried > 450
     assert covered / tried >= 0.93
 
 
