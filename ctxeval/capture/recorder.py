@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from ctxeval.capture.advice import Advice
 from ctxeval.capture.budget import Budget
-from ctxeval.capture.grading import plan, score_at_once
-from ctxeval.capture.judging import Judging
-from ctxeval.capture.keeping import Keeping
 from ctxeval.capture.notices import Notices
+from ctxeval.capture.options import check_options
 from ctxeval.capture.outlet import Delivery
-from ctxeval.capture.sending import Sending
+from ctxeval.capture.processing import Processing
 from ctxeval.capture.sinks import Sink
 from ctxeval.capture.worker import Worker
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
 from ctxeval.forking import lock_for
 from ctxeval.naming import Metrics, MetricSet
-from ctxeval.record.expected import KEYS, expected_in, unknown_in
 from ctxeval.record.query import QueryRecord, question_ids
 from ctxeval.record.references import References
 from ctxeval.record.tracing import TraceSpan, current_span
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from ctxeval.evaluation.evaluation import Evaluation
     from ctxeval.llm.protocol import LLM
     from ctxeval.store import Store
-    from ctxeval.store.privacy import Privacy
 
 logger = logging.getLogger("ctxeval")
 
@@ -106,49 +102,47 @@ class Recorder:
         max_tokens_per_day: int | None = None,
     ) -> None:
         """See the class."""
-        for name, value in (("max_pending", max_pending), ("max_records", max_records)):
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not whole and not (name == "max_records" and value is None):
-                raise InvalidArgumentError(
-                    f"{name}: {short(value)} is no number of records: give an integer >= 1"
-                )
-        if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)):
-            raise InvalidArgumentError(f"sample_rate: {short(sample_rate)} is no number: give 0.1")
-        if not 0 <= sample_rate <= 1:
-            raise InvalidArgumentError(f"sample_rate: {sample_rate!r} is not from 0 to 1")
-        keys = {"id_key": id_key, "question_key": question_key, "answer_key": answer_key}
-        for name, key in keys.items():
-            if key is not None and not callable(key) and (not isinstance(key, str) or not key):
-                raise InvalidArgumentError(f"{name}: {short(key)} is no key: a name, or a function")
-        if not isinstance(capture_prompts, bool):
-            raise InvalidArgumentError(f"capture_prompts: {short(capture_prompts)} is no bool")
+        check_options(
+            {
+                "max_pending": max_pending,
+                "max_records": max_records,
+                "sample_rate": sample_rate,
+                "id_key": id_key,
+                "question_key": question_key,
+                "answer_key": answer_key,
+                "capture_prompts": capture_prompts,
+                "redact": redact,
+            }
+        )
         self.id_key = id_key
         self.question_key = question_key
         self.answer_key = answer_key
         self.capture_prompts = capture_prompts
-        self._metrics = MetricSet(metrics, llm)
-        if redact is not None and not callable(redact):
-            raise InvalidArgumentError(f"redact: {short(redact)} is no function of a text")
+        chosen = MetricSet(metrics, llm)
         kept = None if store is None else _opened(store)
         if kept is not None:
             kept, redacts = kept.redacting()
             redact = redact or redacts
-        self._privacy = None if redact is None else _redacting(redact)
-        if kept is not None:
-            self._metrics = self._metrics.with_judges(lambda judge: judge.with_cache(kept))
-        self._references = References.of(references)
+            cache = kept
+            chosen = chosen.with_judges(lambda judge: judge.with_cache(cache))
+        self._notices = Notices()
+        self._advice = Advice(id_key, question_key, answer_key)
+        self._processing = Processing(
+            chosen,
+            References.of(references),
+            redact,
+            kept,
+            Budget(max_requests_per_minute, max_tokens_per_day, kept),
+            max_pending,
+            sinks,
+            self._notices,
+            self._advice,
+        )
+        self._worker = Worker(max_pending, self._processing.save)
         self._sample_rate = sample_rate
         self._max_records = max_records
-        self._worker = Worker(max_pending, self._save)
-        self._notices = Notices()
-        budget = Budget(max_requests_per_minute, max_tokens_per_day, kept)
-        self._judging = Judging(budget, max_pending, self._judged)
-        self._keeping = None if kept is None else Keeping(kept, self._not_stored)
-        self._sending = Sending(sinks, max_pending, kept, self._notices.drop)
         self._records: OrderedDict[str, tuple[int, QueryRecord]] = OrderedDict()
-        self._unsent: dict[int, QueryRecord] = {}
         self._lock = lock_for(self)
-        self._advice = Advice(id_key, question_key, answer_key)
         self._without_retrieval = 0
         self._closed = False
         _recorders.add(self)
@@ -169,7 +163,7 @@ class Recorder:
     @property
     def deliveries(self) -> dict[str, Delivery]:
         """How each sink fares, by its name: what it took, what waits, what could not be sent."""
-        return self._sending.deliveries
+        return self._processing.deliveries
 
     @property
     def without_retrieval(self) -> int:
@@ -252,84 +246,24 @@ class Recorder:
             made = make()
         except Exception as error:
             # What was raised may quote what must be redacted.
-            shown = error if self._privacy is None else None
+            shown = error if self._processing.privacy is None else None
             logger.error("ctxeval could not read a captured query", exc_info=shown)
             self._notices.drop("it could not be read")
             return
         for record in [made] if isinstance(made, QueryRecord) else made:
             record.traced = record.traced or traced
-            self._take_record(order, record)
+            if (prepared := self._processing.prepare(record)) is not None:
+                self._processing.process(prepared, self._place(order, prepared))
 
-    def _take_record(self, order: int, record: QueryRecord) -> None:
-        self._refer(record)
-        try:
-            record = record if self._privacy is None else self._privacy.record(record)
-        except Exception as error:
-            self._notices.drop(f"redact failed with {type(error).__name__}")
-            return
+    def _place(self, order: int, record: QueryRecord) -> QueryRecord | None:
+        """Put a record among the others, and give the one whose place it takes."""
         with self._lock:
             _, earlier = self._records.get(record.id, (order, None))
             self._records[record.id] = (order, record)
             while self._max_records is not None and len(self._records) > self._max_records:
                 self._records.popitem(last=False)
                 self.dropped["more than max_records"] += 1
-        self._sending.locate(record)
-        self._score(record, earlier)
-        self._tell(record)
-        self._keep(record)
-        self._send(record)
-
-    def _refer(self, record: QueryRecord) -> None:
-        """Find what is expected: what came along as metadata, or what the references say."""
-        found = expected_in(record.metadata) or self._references.lookup(
-            record.question, record.condensed, id=record.metadata.get("ctxeval_id")
-        )
-        record.reference, record.unreferenced = found.sample, found.reason
-
-    def _score(self, record: QueryRecord, earlier: QueryRecord | None = None) -> None:
-        with self._lock:
-            self._unsent[id(record)] = record
-        planned = plan(record, self._metrics)
-        score_at_once(record, planned, self._metrics)
-        if planned.later and (refused := self._judging.begin(record, planned, earlier)):
-            self._notices.drop(refused)
-
-    def _judged(self, record: QueryRecord) -> None:
-        self._keep(record)
-        self._send(record)
-
-    def _send(self, record: QueryRecord) -> None:
-        """Have a record sent, once, when it has all its scores."""
-        with self._lock:
-            ready = not record.pending and self._unsent.pop(id(record), None) is not None
-        if ready:
-            self._sending.put(record)
-
-    def _tell(self, record: QueryRecord) -> None:
-        """Log once what the user should know."""
-        if not record.scores and not record.pending:
-            why = record.unreferenced or "the metrics that were chosen do not fit"
-            line = f"nothing can be scored of {short(record.question)}: {why}"
-            self._notices.once("unscored", line)
-        self._advice.see(record)
-        for about, line in self._advice.told().items():
-            self._notices.once(f"advice {about}", line)
-        for key in unknown_in(record.metadata):
-            line = f"the metadata key {key!r} says nothing: {near(key, KEYS)}"
-            self._notices.once("metadata", line)
-
-    def _keep(self, record: QueryRecord) -> None:
-        if self._keeping is not None:
-            self._keeping.put(record)
-
-    def _save(self) -> None:
-        if self._keeping is not None:
-            self._keeping.save()
-        self._sending.save()
-
-    def _not_stored(self, records: int, error: Exception) -> None:
-        self.dropped["the store failed"] += records
-        self._notices.once("store", f"records could not be stored: {error}")
+        return earlier
 
     @property
     def records(self) -> list[QueryRecord]:
@@ -378,7 +312,7 @@ class Recorder:
             option: What it was given as: "id_key", "question_key" or "answer_key".
             error: What it raised.
         """
-        said = repr(error) if self._privacy is None else type(error).__name__
+        said = repr(error) if self._processing.privacy is None else type(error).__name__
         self._notices.once(f"failed {option}", f"{option} failed with {said}")
 
     @property
@@ -399,19 +333,7 @@ class Recorder:
         Returns:
             The record, with its scores by id and by text; those by a model follow.
         """
-        before = record.reference
-        if reference is None:
-            self._refer(record)
-        else:
-            record.reference, record.unreferenced = Sample.of(reference), ""
-        if self._privacy is not None:
-            if record.reference is not None:
-                record.reference = self._privacy.sample(record.reference)
-            elif before is not None:  # it was found by the question before that was redacted
-                record.reference, record.unreferenced = before, ""
-        self._score(record)
-        self._keep(record)
-        self._send(record)
+        self._processing.rescore(record, reference)
         return record
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -428,16 +350,14 @@ class Recorder:
         deadline = None if timeout is None else time.monotonic() + timeout
         scored = self._wait_for_scores(timeout)
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        return self._sending.wait(left) and scored
+        return self._processing.wait_for_sinks(left) and scored
 
     def _wait_for_scores(self, timeout: float | None = None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._worker.join(timeout):
             return False
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        judged = self._judging.wait(left)
-        self._save()
-        return judged
+        return self._processing.wait_for_models(left)
 
     def close(self, timeout: float | None = None) -> bool:
         """Flush, and take no more records.
@@ -475,12 +395,13 @@ class Recorder:
     @property
     def setup(self) -> str:
         """Say what it scores by."""
-        n = sum(1 for _ in self._references)
-        if not n and self._metrics.names == ["auto"] and not self._metrics.calls_model:
+        metrics = self._processing.metrics
+        n = sum(1 for _ in self._processing.references)
+        if not n and metrics.names == ["auto"] and not metrics.calls_model:
             return "Nothing can be scored: give references, or a model."
         references = f"{n} {'reference' if n == 1 else 'references'}"
-        judged = "; a model judges" if self._metrics.calls_model else ""
-        return f"Metrics: {', '.join(self._metrics.names)}; {references}{judged}."
+        judged = "; a model judges" if metrics.calls_model else ""
+        return f"Metrics: {', '.join(metrics.names)}; {references}{judged}."
 
     @property
     def notes(self) -> list[str]:
@@ -520,26 +441,17 @@ def _finish() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     for recorder in list(_recorders):
         recorder.flush(max(0.0, deadline - time.monotonic()))
-        recorder._sending.give_up("the process ended", list(recorder._unsent.values()))
+        recorder._processing.give_up("the process ended")
 
 
 def _after_fork() -> None:
     # What was under way is the parent's, and so is whoever held a lock.
     for recorder in list(_recorders):
-        recorder._unsent = {}
-        recorder._judging.start_over()
-        if recorder._keeping is not None:
-            recorder._keeping.start_over()
+        recorder._processing.start_over()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _redacting(redact: Callable[[str], str]) -> Privacy:
-    from ctxeval.store.privacy import Privacy
-
-    return Privacy(True, redact)
 
 
 def _opened(store: Store | str | PathLike[str]) -> Store:

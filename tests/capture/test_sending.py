@@ -113,7 +113,7 @@ def test_what_a_model_judges_is_sent_once_when_it_is_judged() -> None:
     assert to.flush(60)
     assert sorted(sink.took) == sorted(ids(50))
     assert {one["context_relevance"] for one in taken} == {"scored"}
-    assert to._unsent == {}
+    assert to._processing._unsent == {}
 
 
 def test_what_is_scored_again_is_sent_again() -> None:
@@ -186,7 +186,7 @@ def test_a_hanging_sink_stops_nobody() -> None:
     for id in ids(20)[1:]:  # the application goes on, and so do scores and the other sink
         submit(to, id)
         assert to.records[-1].scores["ndcg@10"].status == "scored"
-        assert to._sending._outlets[1].wait(30)
+        assert to._processing._sending._outlets[1].wait(30)
     assert len(to.evaluation()) == 20
     assert not to.flush(0.05)
     assert to.deliveries["hanging"].waiting == 6

@@ -58,7 +58,7 @@ def test_capturing_goes_on_in_a_child(of):
     )
     owner = {
         "the recorder": recorder,
-        "its budget": recorder._judging._budget,
+        "its budget": recorder._processing._judging._budget,
         "the cache": DEFAULT_CACHE,
     }[of]
 
