@@ -486,7 +486,7 @@ def test_a_store_that_fails_too_is_counted(file: Path) -> None:
     to = recorder(fails, store=file)
     submit(to, "q0")
     assert to._wait_for_scores(30)
-    store = to._keeping
+    store = to._processing._keeping
     assert store is not None
     store._store.close()
     for left in file.parent.glob(f"{file.name}*"):

@@ -14,7 +14,7 @@ import pytest
 from whole_pipeline import METRICS, Produced, Run, Texts, endpoint, logged, model, refusing
 
 import ctxeval
-from ctxeval.capture import sending
+from ctxeval.capture import outlet
 from ctxeval.store import database as store_database
 
 UNKNOWN = "grapefruit4711"
@@ -103,7 +103,7 @@ def test_the_password_of_a_store_is_told_nobody(produced: Produced):
 
 @pytest.mark.parametrize("key", ["sk-geheim-4711-abcdef", "Bearer grapefruit4711"])
 def test_a_sink_that_quotes_its_key_is_quoted_without(key, tmp_path, produced, monkeypatch):
-    monkeypatch.setattr(sending, "DELAYS", (0.01, 0.01))
+    monkeypatch.setattr(outlet, "DELAYS", (0.01, 0.01))
 
     def sink(scores: object) -> None:
         raise ValueError(f"401: {key}") from ConnectionError(f"token={key}")
