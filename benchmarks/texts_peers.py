@@ -87,9 +87,9 @@ def score_table(n: int, threads: int) -> Made:
     import pyarrow as pa
 
     import ctxeval
-    from ctxeval.evaluation import columns_texts
+    from ctxeval.evaluation.columns import texts
 
-    columns_texts.usable_processors = lambda: threads
+    texts.usable_processors = lambda: threads
     given = samples(n)
     table = pa.table(
         {

@@ -417,14 +417,14 @@ class Recorder:
 
     def _ipython_display_(self) -> None:
         """Show the records in a notebook, and follow scores by a model that are to come."""
-        from ctxeval.capture.notebook_display import show_followed
+        from ctxeval.capture.notebook.display import show_followed
 
         if not show_followed(self):
             raise NotImplementedError  # then IPython takes the forms below
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Write the records as a notebook and a terminal show them."""
-        from ctxeval.capture.notebook_display import bundle_of
+        from ctxeval.capture.notebook.display import bundle_of
 
         return bundle_of(self)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
-from ctxeval.evaluation.columns_evaluation import evaluate_columns
+from ctxeval.evaluation.columns.evaluating import evaluate_columns
 from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.progress import progress_bar
 from ctxeval.evaluation.rows import Row, run_path, write_run

@@ -21,7 +21,7 @@ class Completion:
 
     Attributes:
         text: What it wrote; "" where it wrote nothing.
-        usage: What the call cost, refused and repeated attempts included.
+        usage: What the call cost that was answered: refused attempts cost nothing that is told.
         finish_reason: Why it stopped: "stop", "length" (the output was cut),
             "content_filter" or "refusal" (it would not answer).
         model: The model that answered, as the endpoint names it.
@@ -74,7 +74,7 @@ class FirstToken:
     Attributes:
         logprobs: The natural logarithm of the probability of each of the likeliest first
             tokens.
-        usage: What the call cost, refused and repeated attempts included.
+        usage: What the call cost that was answered: refused attempts cost nothing that is told.
         model: The model that answered, as the endpoint names it.
     """
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import ctxeval
 from ctxeval import Sample
-from ctxeval.evaluation import columns_by_id, columns_ids
+from ctxeval.evaluation.columns import by_id as columns_by_id
+from ctxeval.evaluation.columns import ids as columns_ids
 from ctxeval.evaluation.columns import score_table
 from ctxeval.judges.similarity import NamedMatcher
 from ctxeval.scoring import score_all

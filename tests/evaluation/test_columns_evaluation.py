@@ -12,8 +12,8 @@ import pyarrow.parquet as parquet
 
 import ctxeval
 from ctxeval import InvalidArgumentError, InvalidSampleError, aevaluate, evaluate
-from ctxeval.evaluation import columns_evaluation, columns_joining
 from ctxeval.evaluation import evaluate as module
+from ctxeval.evaluation.columns import evaluating, joining
 from ctxeval.scoring import begin_all
 
 METRICS = ["ndcg@3", "id_based_context_recall", "non_llm_context_recall"]
@@ -58,7 +58,7 @@ def scored_alone(monkeypatch):
         return begin_all(samples, metrics)
 
     monkeypatch.setattr(module, "begin_all", counting)
-    monkeypatch.setattr(columns_joining, "BATCH", 2)
+    monkeypatch.setattr(joining, "BATCH", 2)
     return counted
 
 
@@ -212,7 +212,7 @@ def test_a_frame_that_has_changed_since(scored_alone, tmp_path):
 
 
 def test_without_pyarrow_row_by_row(scored_alone, monkeypatch, tmp_path):
-    monkeypatch.setattr(columns_evaluation, "find_spec", lambda name: None)
+    monkeypatch.setattr(evaluating, "find_spec", lambda name: None)
     assert len(evaluate(as_pandas(ROWS, tmp_path), METRICS)) == len(scored_alone) == len(ROWS)
 
 
@@ -233,7 +233,7 @@ async def test_it_can_be_cancelled(scored_alone, monkeypatch, tmp_path):
             yield from table.to_batches()
 
     opened = (table.column_names, without_end(), lambda: table)
-    monkeypatch.setattr(columns_evaluation, "_opened", lambda source: opened)
+    monkeypatch.setattr(evaluating, "_opened", lambda source: opened)
     task = asyncio.create_task(aevaluate(table, METRICS))
     await begun.wait()
     task.cancel()

@@ -23,7 +23,8 @@ from ctxeval import (
     SpanRecall,
     TextJudge,
 )
-from ctxeval.evaluation import columns_by_id, columns_ids
+from ctxeval.evaluation.columns import by_id as columns_by_id
+from ctxeval.evaluation.columns import ids as columns_ids
 from ctxeval.evaluation.columns import score_table
 from ctxeval.record.tables import arrow_rows
 from ctxeval.scoring import score_all

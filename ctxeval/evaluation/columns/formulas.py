@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ctxeval.evaluation.columns_ids import NEVER, Found, Ints, Ranks
+from ctxeval.evaluation.columns.ids import NEVER, Found, Ints, Ranks
 from ctxeval.judges.ids import IdJudge
 from ctxeval.metric import Metric
 from ctxeval.metrics import (

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from ctxeval.evaluation.columns_ids import Bools, Ints
+from ctxeval.evaluation.columns.ids import Bools, Ints
 from ctxeval.judges.similarity import NamedMatcher
 from ctxeval.judges.text import TextJudge
 from ctxeval.metric import Metric

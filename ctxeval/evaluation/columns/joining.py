@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ctxeval.evaluation.columns_formulas import Floats
-from ctxeval.evaluation.columns_reading import arrow
-from ctxeval.evaluation.columns_scoring import (
+from ctxeval.evaluation.columns.formulas import Floats
+from ctxeval.evaluation.columns.reading import arrow
+from ctxeval.evaluation.columns.scoring import (
     PARALLEL,
     SCORED,
     STATUSES,

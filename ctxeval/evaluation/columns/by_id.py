@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ctxeval.evaluation.columns_formulas import Floats, Formula, Standing
-from ctxeval.evaluation.columns_ids import (
+from ctxeval.evaluation.columns.formulas import Floats, Formula, Standing
+from ctxeval.evaluation.columns.ids import (
     Bools,
     Ints,
     Numbers,
@@ -18,7 +18,7 @@ from ctxeval.evaluation.columns_ids import (
     distinct,
     find,
 )
-from ctxeval.evaluation.columns_reading import IdColumn, arrow
+from ctxeval.evaluation.columns.reading import IdColumn, arrow
 
 FEW = 8
 """A row among others takes less by columns than alone, while so many times their number is

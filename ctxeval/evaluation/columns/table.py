@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, near, short
-from ctxeval.evaluation.columns_joining import arrays, chosen_for, joined, scores_of
-from ctxeval.evaluation.columns_reading import arrow
-from ctxeval.evaluation.columns_scoring import (
+from ctxeval.evaluation.columns.joining import arrays, chosen_for, joined, scores_of
+from ctxeval.evaluation.columns.reading import arrow
+from ctxeval.evaluation.columns.scoring import (
     SCORED,
     STATUSES,
     Scores,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ctxeval.errors import InvalidSampleError
-from ctxeval.evaluation.columns_ids import Bools, Ints
-from ctxeval.evaluation.columns_texts import Texts
+from ctxeval.evaluation.columns.ids import Bools, Ints
+from ctxeval.evaluation.columns.texts import Texts
 from ctxeval.extras import load
 from ctxeval.record.rows import RAGAS_COLUMNS, Row
 from ctxeval.record.tables import arrow_rows

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
-from ctxeval.capture.notebook_following import EVERY, follower
+from ctxeval.capture.notebook.following import EVERY, follower
 from ctxeval.record.query import QueryRecord
 from ctxeval.report.notebook import QUERIES, bundle, print_queries
 from ctxeval.report.view import QueryView

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxeval.errors import InvalidSampleError
-from ctxeval.evaluation.columns_by_id import score_ids
-from ctxeval.evaluation.columns_formulas import Floats, Formula, formula_of
-from ctxeval.evaluation.columns_ids import Bools
-from ctxeval.evaluation.columns_reading import (
+from ctxeval.evaluation.columns.by_id import score_ids
+from ctxeval.evaluation.columns.formulas import Floats, Formula, formula_of
+from ctxeval.evaluation.columns.ids import Bools
+from ctxeval.evaluation.columns.reading import (
     IdColumn,
     arrow,
     lengths_of,
@@ -24,7 +24,7 @@ from ctxeval.evaluation.columns_reading import (
     samples,
     size,
 )
-from ctxeval.evaluation.columns_texts import Texts, by_text, score_texts
+from ctxeval.evaluation.columns.texts import Texts, by_text, score_texts
 from ctxeval.metric import Metric
 from ctxeval.record.rows import Row
 from ctxeval.sample import Sample

@@ -18,7 +18,7 @@ from ctxeval.naming import MetricSet
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
-    from ctxeval.evaluation.columns_scoring import TableScorer
+    from ctxeval.evaluation.columns.scoring import TableScorer
 
 Rows = Callable[[Any], Iterator[Row]]
 """Scores what was given row by row."""
@@ -50,10 +50,10 @@ def evaluate_columns(
         return None
     names, batches, again = opened
 
-    from ctxeval.evaluation.columns_formulas import formula_of
-    from ctxeval.evaluation.columns_joining import chosen_for
-    from ctxeval.evaluation.columns_scoring import TableScorer
-    from ctxeval.evaluation.columns_texts import by_text
+    from ctxeval.evaluation.columns.formulas import formula_of
+    from ctxeval.evaluation.columns.joining import chosen_for
+    from ctxeval.evaluation.columns.scoring import TableScorer
+    from ctxeval.evaluation.columns.texts import by_text
 
     chosen = chosen_for(names, metrics)
     if not all(formula_of(metric) is not None or by_text(metric) for metric in chosen):
@@ -116,8 +116,8 @@ class _Run:
 
     def numbers(self, batches: Iterable[Any]) -> Iterator[int]:
         """Score batches, and give the number of each row that is done."""
-        from ctxeval.evaluation.columns_joining import arrays, joined, joined_batches, scores_of
-        from ctxeval.evaluation.columns_reading import is_plain
+        from ctxeval.evaluation.columns.joining import arrays, joined, joined_batches, scores_of
+        from ctxeval.evaluation.columns.reading import is_plain
 
         for batch in joined_batches(batches):
             if not is_plain(batch):
@@ -135,7 +135,7 @@ class _Run:
 
 def _ids(batch: Any, *, hashed: bool) -> list[str] | None:
     """Give the rows' ids; None where some have none, unless the hashes are worth their time."""
-    from ctxeval.evaluation.columns_reading import plain_ids, samples
+    from ctxeval.evaluation.columns.reading import plain_ids, samples
 
     pa = load("pyarrow", "a table", "arrow")
     if "id" in batch.schema.names:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ctxeval.capture.notebook_display import Output, show
-from ctxeval.capture.notebook_options import USAGE, parsed, recorder_of
+from ctxeval.capture.notebook.display import Output, show
+from ctxeval.capture.notebook.options import USAGE, parsed, recorder_of
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import install_adapters
 from ctxeval.errors import CtxEvalError, InvalidArgumentError, MissingExtraError
 from ctxeval.record.query import QueryRecord
 
 if TYPE_CHECKING:
-    from ctxeval.capture.notebook import Tracing
+    from ctxeval.capture.notebook.extension import Tracing
     from ctxeval.report.content import Score
 
 

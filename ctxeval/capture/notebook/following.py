@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ctxeval.capture.notebook_display import Output
+    from ctxeval.capture.notebook.display import Output
 
 logger = logging.getLogger("ctxeval")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ctxeval.capture.notebook_display import Output, bundle_of_record
-from ctxeval.capture.notebook_following import follower
-from ctxeval.capture.notebook_magic import Magic
+from ctxeval.capture.notebook.display import Output, bundle_of_record
+from ctxeval.capture.notebook.following import follower
+from ctxeval.capture.notebook.magic import Magic
 from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import capture_everywhere
 from ctxeval.errors import describe
