@@ -21,6 +21,9 @@ from ctxeval.llm.loop import run
 from ctxeval.sample import Sample
 from ctxeval.verdicts import Usage, Verdict
 
+PROBES = 2
+"""Where so many first questions get no reply, the others are not asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -248,7 +251,14 @@ async def judge_pairs(judge: LLMJudge, pairs: Sequence[Pair]) -> tuple[list[Verd
         for group in groups.values()
         for part in _parts(list(group))
     ]
-    judged = await all_of(_verdicts(judge, pair, texts) for pair, texts, _ in work)
+    judged = await all_of(_verdicts(judge, pair, texts) for pair, texts, _ in work[:PROBES])
+    if all(why for _, _, why in judged):  # each call would wait for its retries in vain
+        why = judged[0][2]
+        judged += [
+            ([_unread(text, why) for text in texts], Usage(), why) for _, texts, _ in work[PROBES:]
+        ]
+    else:
+        judged += await all_of(_verdicts(judge, pair, texts) for pair, texts, _ in work[PROBES:])
     found: dict[int, Verdict] = {}
     usage, failure = Usage(), ""
     for (_, texts, group), (verdicts, cost, why) in zip(work, judged, strict=True):
@@ -282,5 +292,9 @@ async def _verdicts(
             tries = error.attempts if isinstance(error, JudgeError) else 0
             spent = Usage(requests=tries, unreported=tries)
         why = describe(error)
-        return [Verdict(None, text=text, reason=why) for text in texts], spent, why
+        return [_unread(text, why) for text in texts], spent, why
     return verdicts.units if claims else verdicts.chunks, verdicts.usage, ""
+
+
+def _unread(text: str, why: str) -> Verdict:
+    return Verdict(None, text=text, reason=why)

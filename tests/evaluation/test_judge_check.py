@@ -126,7 +126,10 @@ def test_a_call_that_fails_costs_no_other_pair():
 
 def test_a_judge_that_cannot_judge_costs_no_other():
     class Refuses(ScriptedLLM):
+        asked = 0
+
         async def first_token(self, messages):
+            self.asked += 1
             raise AuthenticationError("no key")
 
     llm = Refuses(relevant=told)
@@ -135,6 +138,7 @@ def test_a_judge_that_cannot_judge_costs_no_other():
     assert found.judges[0].failure == "no key"
     assert found.recommended is found.judges[1]
     assert "logprob could not judge: no key" in str(check)
+    assert llm.asked == 24, "two questions' chunks, and no more"
     alone = check_judge(judge(llm, "logprob"), labels())
     assert alone.purposes[0].recommended is None
     assert "No mode can be recommended" in str(alone)
