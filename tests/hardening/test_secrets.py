@@ -6,15 +6,21 @@ import json
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from export_records import QUESTION, a_query, scored, traced
+from recording_server import RecordingServer, serving
 from whole_pipeline import METRICS, Produced, Run, Texts, endpoint, logged, model, refusing
 
 import ctxeval
 from ctxeval.capture import outlet
+from ctxeval.export import Langfuse, LangSmith, OpenTelemetry
 from ctxeval.store import database as store_database
 
 UNKNOWN = "grapefruit4711"
@@ -289,3 +295,61 @@ def test_who_reads_while_one_deletes_is_told_of(tmp_path: Path, monkeypatch):
         reader.close()
         store.delete(question="Who is Rosalinde?")
         assert b"Rosalinde" not in bytes_of(file)
+
+
+def exporters(url: str, key: str) -> Iterator[Any]:
+    """Give exporters whose clients hold a key and speak to a local server."""
+    with suppress(ModuleNotFoundError):
+        import langsmith
+
+        client = langsmith.Client(api_url=url, api_key=key, auto_batch_tracing=False)
+        yield LangSmith(client)
+    with suppress(ModuleNotFoundError):
+        import langfuse
+
+        client = langfuse.Langfuse(
+            public_key=f"pk-{uuid4()}", secret_key=key, base_url=url, timeout=5
+        )
+        yield Langfuse(client)
+        client.shutdown()
+    with suppress(ModuleNotFoundError):
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        headers = {"authorization": f"Bearer {key}"}
+        spans = OTLPSpanExporter(f"{url}/v1/traces", headers=headers, timeout=5)
+        logs = OTLPLogExporter(f"{url}/v1/logs", headers=headers, timeout=5)
+        yield OpenTelemetry(spans=spans, logs=logs, content=True)
+        spans.shutdown()
+        logs.shutdown()
+
+
+@pytest.mark.parametrize("key", ["sk-lf-geheim-4711", "lsv2_pt_geheim4711"])
+def test_no_key_of_an_exporter_is_in_anything(key, tmp_path, produced, monkeypatch):
+    """Also where the server says which key it refuses."""
+    monkeypatch.setattr(outlet, "DELAYS", (0.01,))
+    server = RecordingServer(answer=lambda request: (401, {"error": f"no such key: {key}"}))
+    used = []
+    with serving(server), logged(produced):
+        for exporter in exporters(server.url, key):
+            used.append(exporter.name)
+            record = traced(scored(a_query()))
+            produced.add("repr of exporters", repr(exporter))
+            with pytest.raises(ctxeval.ExportError) as caught:
+                exporter.export(record)
+            produced.add_error(f"an error of {exporter.name}", caught.value)
+            expected = [{"user_input": QUESTION, "reference_context_ids": ["a"]}]
+            recorder = ctxeval.Recorder(
+                "hit_rate@1", expected, store=tmp_path / "store.db", sinks=[exporter]
+            )
+            recorder.submit(0, 0, lambda record=record: record)
+            assert recorder.flush(60)
+            (delivery,) = recorder.deliveries.values()
+            assert delivery.sent == 0
+            produced.add("deliveries", [delivery, recorder, recorder.notes])
+    produced.add_files(tmp_path)
+    if not used:
+        pytest.skip("none of the products' clients is installed")
+    sent = [request for request in server.requests if key in str(request.headers)]
+    assert sent or used == ["langfuse"], "the keys were really used"
+    assert produced.with_any([key]) == []

@@ -39,7 +39,7 @@ from llamaindex_captures import Model
 from small_chains import Scripted, rag
 
 import ctxeval
-from ctxeval.capture import sending
+from ctxeval.capture import outlet
 from ctxeval.errors import JudgeError, StoreError
 from ctxeval.llm.protocol import Completion
 from ctxeval.testing import ScriptedLLM
@@ -392,7 +392,7 @@ def main() -> None:
         parser.add_argument(name, type=int, default=0)
     given = parser.parse_args()
     offline.forbid()
-    sending.DELAYS = (0.01, 0.01)
+    outlet.DELAYS = (0.01, 0.01)
     logging.disable(logging.CRITICAL)
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     print(json.dumps(Soak(given).run()), flush=True)
