@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Protocol
 
@@ -55,6 +56,7 @@ class Budget:
         self._reserved = 0
         self._day = today()
         self._tokens = 0
+        self._owed = 0  # of the tokens, what the ledger could not be told
         self._lock = lock_for(self)
 
     def start_over(self) -> None:
@@ -90,18 +92,24 @@ class Budget:
                 self._requests.extend([self._clock()] * usage.requests)
                 tokens += usage.prompt_tokens + usage.completion_tokens
             self._tokens += tokens
-            if self._ledger is not None and tokens:
-                self._ledger.add_tokens(self._day, tokens)
+            self._owed += tokens
+            if self._ledger is not None and self._owed:
+                with suppress(Exception):  # it is told later, with what comes then
+                    self._ledger.add_tokens(self._day, self._owed)
+                    self._owed = 0
 
     def _spent(self) -> int:
-        return self._tokens if self._ledger is None else self._ledger.tokens_of(self._day)
+        if self._ledger is not None:
+            with suppress(Exception):  # what this process knows has to do
+                return self._ledger.tokens_of(self._day) + self._owed
+        return self._tokens
 
     def _pass_time(self) -> None:
         now = self._clock()
         while self._requests and now - self._requests[0] >= 60:
             self._requests.popleft()
         if (today := self._today()) != self._day:
-            self._day, self._tokens = today, 0
+            self._day, self._tokens, self._owed = today, 0, 0
 
 
 def _limit(name: str, value: object) -> int | None:

@@ -107,10 +107,11 @@ class Judging:
                 logger.exception("ctxeval could not judge a captured query")
                 said = describe(error)
                 results = {m.name: m.result(None, "failed", said) for m in planned.later}
-            finally:
+            try:
                 usages = {id(r.usage): r.usage for r in results.values() if r.usage is not None}
                 self._budget.settle(reserved, list(usages.values()))
                 self._conclude(record, results)
+            finally:
                 with self._changed:
                     self._under_way -= 1
                     self._changed.notify_all()

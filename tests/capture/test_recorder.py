@@ -3,7 +3,7 @@
 import itertools
 import os
 import threading
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -18,6 +18,7 @@ from ctxeval import (
     Retrieval,
     Sample,
     Store,
+    StoreError,
     Usage,
     compare,
     evaluate,
@@ -531,3 +532,33 @@ class TestStore:
         assert one.scores["reciprocal_rank"].value == 0.5
         assert recorder.dropped == {"the store failed": 1}
         assert caplog.text.count("records could not be stored") == 1
+
+
+def test_tokens_that_a_store_can_t_count_stop_nobody_and_are_counted_later(tmp_path):
+    class Failing(Store):
+        fails = True
+
+        def add_tokens(self, day, tokens):
+            if self.fails:
+                raise StoreError("the disk is full")
+            return super().add_tokens(day, tokens)
+
+        def tokens_of(self, day):
+            if self.fails:
+                raise StoreError("the disk is full")
+            return super().tokens_of(day)
+
+    store = Failing(tmp_path / "store.db")
+    llm = ScriptedLLM(lambda question, text: True)
+    recorder = Recorder(["context_relevance"], llm=llm, store=store, max_tokens_per_day=10**6)
+    for question in ("q1", "q2"):
+        recorder.submit(0, 0, lambda question=question: record(question))
+    assert recorder.flush(20)
+    assert [one.scores["context_relevance"].value for one in recorder.records] == [1, 1]
+    Failing.fails = False
+    recorder.submit(0, 0, lambda: record("q3"))
+    assert recorder.flush(20)
+    assert len(llm.calls) == 3
+    spent = sum(one.scores["context_relevance"].usage.prompt_tokens for one in recorder.records)
+    assert store.tokens_of(datetime.now(UTC).date()) > spent
+    store.close()
