@@ -109,7 +109,8 @@ class ProbabilityRound:
         else:
             probability, missing = yes_probability(first.logprobs)
             likeliest = ", ".join(repr(token) for token in list(first.logprobs)[:3])
-            reason = f"neither yes nor no is among the likeliest words: {likeliest}"
+            reason = first.refusal
+            reason = reason or f"neither yes nor no is among the likeliest words: {likeliest}"
             if probability is not None:
                 beside = f", {missing:.0%} on other words" if missing >= 0.01 else ""
                 reason = f"yes with a probability of {probability:.3f}{beside}"

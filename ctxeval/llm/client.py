@@ -101,13 +101,14 @@ class OpenAICompatible:
                 lambda: self._send(messages, self._dialect.apply_first(self._parameters))
             )
         except _Filtered as filtered:
-            raise JudgeError(f"{self} would not answer: {filtered}") from None
+            usage = Usage(requests=1, unreported=1)
+            return FirstToken({}, usage, self.model, f"the model would not answer: {filtered}")
         except JudgeError as error:
             if "logprobs" in str(error):
                 error.args = (f"{error}. It tells no log-probabilities: {hint}",)
             raise
         first = read_first_token(response)
-        if not first.logprobs:
+        if not first.logprobs and not first.refusal:
             raise JudgeError(f"{self.model} at {self.endpoint} tells no log-probabilities: {hint}")
         return first
 

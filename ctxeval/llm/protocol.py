@@ -76,11 +76,13 @@ class FirstToken:
             tokens.
         usage: What the call cost that was answered: refused attempts cost nothing that is told.
         model: The model that answered, as the endpoint names it.
+        refusal: Why there is no answer; "" where there is one.
     """
 
     logprobs: Mapping[str, float]
     usage: Usage = field(default_factory=Usage)
     model: str = ""
+    refusal: str = ""
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from ctxeval.errors import short
 from ctxeval.llm.protocol import Completion, FirstToken
 from ctxeval.verdicts import Usage
 
@@ -62,8 +63,18 @@ def read_first_token(response: Any) -> FirstToken:
                 if isinstance(token, str) and isinstance(logprob, (int, float)):
                     logprobs.setdefault(token, float(logprob))
             break
-    model = str(_get(response, "model") or "")
-    return FirstToken(logprobs, _usage(_get(response, "usage")), model)
+    read = read_completion(response)
+    return FirstToken(logprobs, read.usage, read.model, "" if logprobs else _refusal(read, choice))
+
+
+def _refusal(read: Completion, choice: Any) -> str:
+    """Say why a response without probabilities holds no answer either; "" where it holds one."""
+    if read.finish_reason in ("content_filter", "refusal"):
+        return f"the model would not answer ({read.finish_reason}): {read.text}".rstrip(": ")
+    if choice is None:
+        return f"the reply holds no answer: {short(read.text)}"
+    empty = "the reply is empty (a model that thinks first can't be asked for one word)"
+    return "" if read.text.strip() else empty
 
 
 def _get(holder: Any, name: str) -> Any:

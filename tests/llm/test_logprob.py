@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from openai_server import RATE_LIMIT, Reply, completion
+from openai_server import RATE_LIMIT, Reply, completion, refused
 
 from ctxeval import (
     ContextPrecision,
@@ -211,6 +213,30 @@ class TestEndpoint:
         server = serve(scripted(), replies=[RATE_LIMIT, Reply(503, "<html>")])
         assert self.score(connect(server)).value == pytest.approx(2 / 3)
         assert server.requests == 5
+
+    @pytest.mark.parametrize(
+        ("reply", "why"),
+        [
+            (completion(None, "content_filter"), r"would not answer \(content_filter\)"),
+            (completion(None, refusal="No, sorry."), r"would not answer \(refusal\): No, sorry"),
+            (completion(""), "the reply is empty"),
+            ({**completion("yes"), "choices": []}, "the reply holds no answer"),
+            ({**completion("yes"), "choices": None}, "the reply holds no answer"),
+        ],
+    )
+    def test_a_chunk_that_gets_no_answer_costs_no_other(self, serve, connect, reply, why):
+        server = serve(scripted(), replies=[Reply(body=reply)])
+        result = self.score(connect(server))
+        unread = [one for one in result.verdicts.chunks if one.value is None]
+        assert len(unread) == 1
+        assert result.bounds is not None
+        assert re.search(why, unread[0].reason)
+
+    def test_a_filter_in_the_way_costs_no_other_chunk(self, serve, connect):
+        server = serve(scripted(), replies=[refused(400, "Blocked", code="content_filter")])
+        result = self.score(connect(server))
+        (unread,) = [one for one in result.verdicts.chunks if one.value is None]
+        assert "the model would not answer: " in unread.reason
 
     def test_white_space_goes_before_the_word(self, serve, connect):
         place = {"token": "no", "logprob": -0.5, "top_logprobs": [{"token": "No", "logprob": -1.5}]}
