@@ -535,6 +535,8 @@ class TestStore:
 
 
 def test_tokens_that_a_store_can_t_count_stop_nobody_and_are_counted_later(tmp_path):
+    pytest.importorskip("sqlalchemy")
+
     class Failing(Store):
         fails = True
 
