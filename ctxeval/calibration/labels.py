@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from ctxeval.calibration.calibration import Purpose
 from ctxeval.errors import InvalidSampleError, near, short
 from ctxeval.record.reading import rows_of
 
-PURPOSES: Final[tuple[Purpose, ...]] = ("question", "reference", "response", "support")
+PURPOSES: tuple[Purpose, ...] = ("question", "reference", "response", "support")
 FIELDS = (
     "purpose",
     "user_input",
@@ -152,7 +152,9 @@ def _purpose(fields: Mapping[str, Any]) -> Purpose:
             return one
     if given is not None:
         raise _Bad(f"purpose: {short(given)} is unknown: {near(given, PURPOSES)}")
-    there = [one for one in PURPOSES[1:] if fields.get(_target_field(one)) is not None]
+    there: list[Purpose] = [
+        one for one in PURPOSES[1:] if fields.get(_target_field(one)) is not None
+    ]
     if len(there) > 1:
         raise _Bad(
             "purpose: there is a "

@@ -167,7 +167,7 @@ def check_judge(
     given = list(dict.fromkeys(read_labels(labels)))  # what was said twice counts once
     if not given:
         raise InvalidArgumentError("labels: there are none: give at least a pair of each kind")
-    by_purpose = {
+    by_purpose: dict[Purpose, list[Labelled]] = {
         purpose: found
         for purpose in PURPOSES
         if (found := [one for one in given if one.pair.purpose == purpose])
