@@ -88,7 +88,8 @@ def fields_of(value: Any) -> list[str]:
     if isinstance(value, (str, Sequence)):
         return []
     keys = value.keys if isinstance(value, Mapping) else _get(value, "keys")
-    names = [*(keys() if callable(keys) else ()), *getattr(value, "__dict__", {})]
+    listed: Any = keys() if callable(keys) else ()
+    names = [*listed, *getattr(value, "__dict__", {})]
     return [str(name) for name in names]
 
 
