@@ -86,6 +86,12 @@ def score(
     concurrency: Annotated[int, typer.Option(help="Calls under way at most.")] = 16,
     dry_run: Annotated[bool, typer.Option(help="Only say what a model would be asked.")] = False,
     skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    metadata_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further column, for the samples' metadata; repeat it, or part them by commas."
+        ),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(help="ray: FILE is a pattern for files of Parquet, the output a folder."),
@@ -100,11 +106,14 @@ def score(
         bad: list[InvalidSampleError] = []
         llm = None if model is None else ctxeval.llm_factory(model, base_url=base_url)
         on_bad = bad.append if skip_bad else None
-        names = [name.strip() for given in metrics or () for name in given.split(",")]
-        chosen = names or "auto"
+        chosen = _parted(metrics) or "auto"
         if engine is not None:
             if dry_run:
                 raise InvalidArgumentError("--dry-run: no engine rehearses: leave out --engine")
+            if metadata_columns:
+                raise InvalidArgumentError(
+                    "--metadata-columns: an engine keeps every column: leave it out"
+                )
             evaluation = _engine(engine).score_files(
                 file,
                 chosen,
@@ -119,15 +128,25 @@ def score(
             else:
                 _show_summary(evaluation)
             return
+        samples: Any = file
+        if metadata_columns:
+            if output is not None and output.resolve() == Path(file).resolve():
+                raise InvalidArgumentError(
+                    f"output: {str(output)!r} is the file of the samples, which the run would "
+                    "replace: give another name"
+                )
+            samples = ctxeval.read_samples(file, metadata_columns=_parted(metadata_columns))
         if dry_run:
-            cost = ctxeval.evaluate(file, chosen, llm=llm, store=store, on_bad=on_bad, dry_run=True)
+            cost = ctxeval.evaluate(
+                samples, chosen, llm=llm, store=store, on_bad=on_bad, dry_run=True
+            )
             print_json(asdict(cost)) if as_json else print(
                 f"{cost.requests} requests, about {cost.prompt_tokens} tokens sent and "
                 f"{cost.completion_tokens} received"
             )
             return
         evaluation = ctxeval.evaluate(
-            file,
+            samples,
             chosen,
             llm=llm,
             concurrency=concurrency,
@@ -149,6 +168,10 @@ def score(
         if output is not None:
             more = f": ctxeval worst {output} METRIC" if evaluation.readable else " (values alone)"
             print(f"The run is in {output}{more}")
+
+
+def _parted(given: list[str] | None) -> list[str]:
+    return [name.strip() for names in given or () for name in names.split(",")]
 
 
 def _engine(name: str) -> Any:

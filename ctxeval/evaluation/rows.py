@@ -149,7 +149,7 @@ def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:
         InvalidArgumentError: There is no such file, or it is none of these.
         InvalidSampleError: A line is broken; the message names it.
     """
-    if path.suffix == ".parquet":
+    if path.suffix == ".parquet" and path.exists():
         raise InvalidArgumentError(
             f"run: {path} holds values without verdicts and samples: write a .jsonl to read it back"
         )

@@ -9,7 +9,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.record.files import file_rows
 from ctxeval.record.rows import Row
-from ctxeval.record.tables import arrow_rows, pandas_rows, polars_rows
+from ctxeval.record.tables import arrow_batches, arrow_rows, pandas_rows, polars_rows
 from ctxeval.sample import Sample
 
 INPUTS = {"question": "user_input", "query": "user_input", "input": "user_input"}
@@ -35,7 +35,8 @@ def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iter
         source: One of
 
             - a path: .jsonl, .json (a list), .csv (with a header) or .parquet;
-            - a DataFrame of pandas or polars, a Table of pyarrow;
+            - a DataFrame of pandas or polars; a Table, RecordBatch, RecordBatchReader or
+              Dataset of pyarrow;
             - a data set or test set of Ragas;
             - examples of LangSmith: of the inputs, `question`, `query` and `input` are
               the `user_input`; of the outputs, `answer` and `output` are the
@@ -78,13 +79,15 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
         return pandas_rows(source, name)
     if hasattr(source, "iter_rows"):
         return polars_rows(source, name)
-    if hasattr(source, "to_batches"):
-        return arrow_rows(source.to_batches(), source.column_names, name)
+    batches = arrow_batches(source)
+    if batches is not None:
+        return arrow_rows(batches, source.schema.names, name)
     items = getattr(source, "samples", source)
     if isinstance(items, (Mapping, Sample)) or not isinstance(items, Iterable):
-        raise InvalidArgumentError(
-            f"{name}: {short(source)} is no list: give a list of samples, a table, or a path"
-        )
+        remedy = "give a list of samples, a table, or a path"
+        if hasattr(source, "collect_schema"):  # polars' LazyFrame
+            remedy = "give its .collect()"
+        raise InvalidArgumentError(f"{name}: {short(source)} is no list: {remedy}")
     return (_row(item, f"{name}[{index}]") for index, item in enumerate(items))
 
 

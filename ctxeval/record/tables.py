@@ -21,6 +21,17 @@ def polars_rows(frame: Any, place: str) -> Iterator[Row]:
     return _rows(place, frame.columns, frame.iter_rows())
 
 
+def arrow_batches(source: Any) -> Iterable[Any] | None:
+    """Give the record batches of what pyarrow calls a table, a data set, a batch or a reader."""
+    if hasattr(source, "to_batches") and hasattr(source, "schema"):
+        batches: Iterable[Any] = source.to_batches()
+        return batches
+    if hasattr(source, "read_next_batch"):
+        reader: Iterable[Any] = source
+        return reader
+    return [source] if hasattr(source, "to_struct_array") and hasattr(source, "schema") else None
+
+
 def arrow_rows(batches: Iterable[Any], names: Iterable[str], place: str) -> Iterator[Row]:
     """Go through record batches of Arrow, all with these columns."""
     cells = (

@@ -13,6 +13,7 @@ pytest.importorskip("sqlalchemy")
 
 from typer.testing import CliRunner
 
+import ctxeval
 from ctxeval.commands import app
 
 
@@ -121,3 +122,26 @@ def test_the_module_is_the_command():
         [sys.executable, "-m", "ctxeval", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("ctxeval ")
+
+
+def test_further_columns_go_to_the_metadata(run, write):
+    name = write("in.jsonl", row(1, topic="a", ms=3), row(2, topic="b", ms=4))
+    assert "metadata_columns" in run("score", name, code=2)
+    run("score", name, "-m", "ndcg", "--metadata-columns", "topic,ms", "-o", "run.jsonl")
+    rows = ctxeval.Evaluation.load("run.jsonl").worst("ndcg", 2)
+    assert [one.sample.metadata for one in rows] == [
+        {"topic": "a", "ms": 3},
+        {"topic": "b", "ms": 4},
+    ]
+
+
+def test_further_columns_do_not_make_a_run_replace_its_samples(run, write, tmp_path):
+    name = write("in.jsonl", row(1, topic="a"))
+    before = (tmp_path / name).read_text()
+    told = run("score", name, "--metadata-columns", "topic", "-o", name, code=2)
+    assert "would replace" in told
+    assert (tmp_path / name).read_text() == before
+
+
+def test_a_run_of_parquet_that_is_not_there(run):
+    assert "cannot be read: No such file" in run("show", "nowhere.parquet", code=2)

@@ -1,6 +1,7 @@
 """Evaluating a table column by column comes to what row by row would, rows included."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -239,3 +240,30 @@ async def test_it_can_be_cancelled(scored_alone, monkeypatch, tmp_path):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_a_file_that_is_gone(tmp_path):
+    path = as_file(with_ids(ROWS), tmp_path)
+    evaluation = evaluate(path, METRICS)
+    Path(path).unlink()
+    with pytest.raises(
+        InvalidArgumentError, match=r"in.parquet is gone since .* evaluate it again"
+    ):
+        evaluation.worst("ndcg@3")
+
+
+def test_batches_readers_and_data_sets_are_tables(tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    table = as_arrow(with_ids(ROWS), tmp_path)
+    path = as_file(with_ids(ROWS), tmp_path)
+    expected = evaluate(table, METRICS)
+    for source in (
+        table.combine_chunks().to_batches()[0],
+        table.to_reader(max_chunksize=2),
+        dataset.dataset(path),
+    ):
+        evaluation = evaluate(source, METRICS)
+        assert evaluation.summary() == expected.summary(), type(source)
+        assert evaluation.failures() == expected.failures()
+        assert evaluation.worst("ndcg@3") == expected.worst("ndcg@3")
+    assert list(ctxeval.read_samples(table.to_reader())) == list(ctxeval.read_samples(table))

@@ -241,7 +241,7 @@ def test_a_missing_column():
 @pytest.mark.parametrize(
     ("table", "metrics", "said"),
     [
-        ([["a"]], "ndcg", "is none: give a Table"),
+        ([["a"]], "ndcg", "is no table: give a Table"),
         (by_id([["a"]], [["a"]]), "ndgc", "unknown"),
         (by_id([["a"]], [["a"]]), [ContextRelevance(ScriptedLLM())], "asks a model"),
         (by_id([["a"]], [["a"]]).append_column("ndcg", pa.array([1.0])), "ndcg", "already"),
@@ -413,3 +413,45 @@ def test_long_and_short_lists_together(rows, retrieved, expected):
 
     table = by_id(some(retrieved), some(expected), lists(strings), lists(strings))
     assert_same(score_table(table, IDS), row_by_row(table, IDS), IDS)
+
+
+def test_types_of_polars_that_arrow_lacks():
+    polars = pytest.importorskip("polars")
+    ids = {"retrieved_context_ids": [[2**70, 1]], "reference_context_ids": [[1]]}
+    wide = polars.List(polars.Int128)
+    frame = polars.DataFrame(
+        {**ids, "trace": [object()]},
+        schema={
+            "retrieved_context_ids": wide,
+            "reference_context_ids": wide,
+            "trace": polars.Object,
+        },
+    )
+    scored = score_table(frame, "reciprocal_rank")
+    assert scored["reciprocal_rank"].to_list() == [0.5]
+    assert scored.columns[:3] == frame.columns
+    evaluation = ctxeval.evaluate(frame.drop("trace"), ["reciprocal_rank"])
+    assert evaluation.worst("reciprocal_rank")[0].results["reciprocal_rank"].value == 0.5
+    objects = frame.with_columns(
+        polars.Series("retrieved_context_ids", [["b", "a"]], dtype=polars.Object),
+        polars.Series("reference_context_ids", [["a"]], dtype=polars.Object),
+    )
+    assert score_table(objects, "reciprocal_rank")["reciprocal_rank"].to_list() == [0.5]
+    evaluation = ctxeval.evaluate(objects.drop("trace"), ["reciprocal_rank"])
+    assert evaluation.values("reciprocal_rank").popitem()[1] == 0.5
+
+
+def test_a_frame_that_is_not_collected():
+    frame = pytest.importorskip("polars").LazyFrame({"retrieved_context_ids": [["a"]]})
+    for call in (score_table, ctxeval.evaluate):
+        with pytest.raises(InvalidArgumentError, match=r"give its \.collect\(\)"):
+            call(frame, "ndcg")
+
+
+def test_another_field_is_no_guess_for_a_missing_column():
+    table = pa.table({"retrieved_context_ids": [["a"]]})
+    with pytest.raises(InvalidSampleError, match="missing: add it, or leave the metric out"):
+        score_table(table, "ndcg")
+    table = table.append_column("reference_contexts_ids", table.column(0))
+    with pytest.raises(InvalidSampleError, match="did you mean 'reference_contexts_ids'"):
+        score_table(table, "ndcg")

@@ -15,6 +15,7 @@ from ctxeval.evaluation.rows import Row, unfinished_of
 from ctxeval.evaluation.tally import Tally
 from ctxeval.extras import load
 from ctxeval.naming import MetricSet
+from ctxeval.record.tables import arrow_batches
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
@@ -158,12 +159,22 @@ def _opened(source: Any) -> tuple[list[str], Iterator[Any], Callable[[], Any]] |
     if hasattr(source, "itertuples"):
         return _of_pandas(source)
     if hasattr(source, "iter_rows") and hasattr(source, "to_arrow"):
-        table: Any = source.to_arrow()
-    elif hasattr(source, "to_batches") and hasattr(source, "column_names"):
-        table = source
-    else:
+        return _of_polars(source)
+    if not hasattr(source, "column_names"):  # what is read only once, and data sets
         return None
-    return table.schema.names, iter(table.to_batches()), lambda: source
+    batches = arrow_batches(source)
+    return None if batches is None else (source.schema.names, iter(batches), lambda: source)
+
+
+def _of_polars(frame: Any) -> tuple[list[str], Iterator[Any], Callable[[], Any]] | None:
+    polars = load("polars", "a table", "arrow")
+    if any(isinstance(kind, polars.Object) for kind in frame.dtypes):
+        return None
+    try:
+        table = frame.to_arrow()
+    except (load("pyarrow", "a table", "arrow").ArrowException, polars.exceptions.PolarsError):
+        return None  # of a type that Arrow lacks
+    return table.schema.names, iter(table.to_batches()), lambda: frame
 
 
 def _of_pandas(frame: Any) -> tuple[list[str], Iterator[Any], Callable[[], Any]] | None:
@@ -190,10 +201,14 @@ def _of_file(path: Path) -> tuple[list[str], Iterator[Any], Callable[[], Any]] |
         return None
 
     def again() -> Path:
-        now = stat(path)
-        if (now.st_mtime_ns, now.st_size) != (before.st_mtime_ns, before.st_size):
+        try:
+            now = stat(path)
+        except OSError:
+            now = None
+        if now is None or (now.st_mtime_ns, now.st_size) != (before.st_mtime_ns, before.st_size):
+            what = "is gone" if now is None else "has changed"
             raise InvalidArgumentError(
-                f"samples: {path} has changed since it was evaluated, and single "
+                f"samples: {path} {what} since it was evaluated, and single "
                 "rows are read from it: evaluate it again"
             )
         return path

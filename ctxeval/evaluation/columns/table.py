@@ -19,7 +19,8 @@ from ctxeval.evaluation.columns.scoring import (
 from ctxeval.extras import load
 from ctxeval.metric import Metric
 from ctxeval.naming import Metrics, MetricSet
-from ctxeval.record.tables import pandas_rows
+from ctxeval.record.tables import pandas_rows, polars_rows
+from ctxeval.sample import Sample
 
 T = TypeVar("T")
 
@@ -81,10 +82,13 @@ def score_table(
         return _polars(given, metrics, errors)  # type: ignore[no-any-return]
     pa = arrow()
     if not isinstance(given, (pa.RecordBatchReader, pa.RecordBatch, pa.Table)):
-        raise InvalidArgumentError(
-            f"table: {short(given)} is none: give a Table, RecordBatch or RecordBatchReader of "
-            "pyarrow, or a DataFrame of pandas or polars"
+        remedy = (
+            "give a Table, RecordBatch or RecordBatchReader of pyarrow, or a DataFrame of pandas "
+            "or polars"
         )
+        if hasattr(given, "collect_schema"):  # polars' LazyFrame
+            remedy = "give its .collect()"
+        raise InvalidArgumentError(f"table: {short(given)} is no table: {remedy}")
     scorer = _scorer(given.schema.names, metrics, errors)
     schema = given.schema
     for name in scorer.names:
@@ -103,9 +107,11 @@ def _scorer(names: Sequence[Any], metrics: Metrics, errors: str) -> TableScorer:
     for metric in chosen:
         for field in metric.needs:
             if field not in known and errors == "raise":
+                others = [name for name in known if name not in Sample.model_fields]
+                guess = near(field, others)
                 raise InvalidSampleError(
                     f"table: {metric.name} needs the column {field!r}, which is missing: "
-                    + (near(field, known) if known else "it has no columns")
+                    + (guess if guess.startswith("did") else "add it, or leave the metric out")
                 )
     for name in known:
         if name.removesuffix("_status") in scorer.names:
@@ -162,11 +168,21 @@ def _pandas(frame: Any, metrics: Metrics, errors: str) -> Any:
 
 
 def _polars(frame: Any, metrics: Metrics, errors: str) -> Any:
-    scorer = _scorer(frame.columns, metrics, errors)
-    needed = scorer.needed(
-        frame.columns, lambda name: frame.select(name).to_arrow().column(0), len(frame)
-    )
-    added = arrays(joined(scorer, scores_of(arrow().table(needed), scorer)))
-    names = [both for name in scorer.names for both in (name, f"{name}_status")]
     polars = load("polars", "score_table", "arrow")
+    scorer = _scorer(frame.columns, metrics, errors)
+
+    def column(name: str) -> Any:
+        if isinstance(frame.schema[name], polars.Object):  # of which Arrow would get addresses
+            raise TypeError(name)
+        return frame.select(name).to_arrow().column(0)
+
+    try:
+        table = arrow().table(scorer.needed(frame.columns, column, len(frame)))
+    except (arrow().ArrowException, polars.exceptions.PolarsError, TypeError):  # none of Arrow's
+        there = frame.select([name for name in scorer.fields if name in frame.columns])
+        scores: Iterable[Mapping[str, Scores]] = [scorer.score_rows(polars_rows(there, PLACE))]
+    else:
+        scores = scores_of(table, scorer)
+    added = arrays(joined(scorer, scores))
+    names = [both for name in scorer.names for both in (name, f"{name}_status")]
     return frame.with_columns(map(polars.Series, names, added))
