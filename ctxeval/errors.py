@@ -122,7 +122,7 @@ def near(word: object, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word).casefold(), names, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    return "it is one of " + ", ".join(names)
+    return "it is one of " + ", ".join(names) if names else "there is none"
 
 
 def short(value: object, limit: int = 60) -> str:

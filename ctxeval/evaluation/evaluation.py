@@ -288,7 +288,7 @@ class Evaluation:
         failed, why values are missing, what the judging cost.
 
         Args:
-            path: The file.
+            path: The file: .html, or .htm.
             baseline: What to compare with: another evaluation, or the file of a run.
 
         Returns:
@@ -300,7 +300,7 @@ class Evaluation:
         """
         from ctxeval.evaluation.reporting import write_report
 
-        return write_report(self, Path(path), baseline)
+        return write_report(self, path, baseline)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write everything to a .jsonl file, one JSON object a line, for `Evaluation.load`.

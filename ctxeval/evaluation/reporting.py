@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.beside_words import BesideWords
 from ctxeval.evaluation.compare import compare
+from ctxeval.evaluation.rows import run_path, unfinished_of
 from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
 from ctxeval.report.content import Change, Reason, Report, Score, Shown, histogram
@@ -196,20 +196,18 @@ def reasons_of(evaluation: Evaluation, scores: Sequence[Score]) -> tuple[Reason,
 
 
 def write_report(
-    evaluation: Evaluation, path: Path, baseline: Evaluation | str | PathLike[str] | None
+    evaluation: Evaluation,
+    path: str | PathLike[str],
+    baseline: Evaluation | str | PathLike[str] | None,
 ) -> Path:
     """Write the report; see `Evaluation.report`."""
     from ctxeval.evaluation.evaluation import Evaluation as Loaded
 
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise InvalidArgumentError(
-            f"path: {short(str(path))} cannot be written: "
-            + ("it is a directory" if path.is_dir() else "its directory does not exist")
-        )
-    if isinstance(baseline, (str, PathLike)):
-        baseline = Loaded.load(baseline, keep=False)
-    page = render_report(report_of(evaluation, baseline))
-    unfinished = path.with_name(f"{path.name}.unfinished")
+    # The suffix keeps a report from replacing a run, or the samples of one.
+    path = run_path(path, "path", (".html", ".htm"), "report")
+    before = None if baseline is None else Loaded.of(baseline)
+    page = render_report(report_of(evaluation, before))
+    unfinished = unfinished_of(path)
     unfinished.write_text(page, encoding="utf-8")
     unfinished.replace(path)
     return path

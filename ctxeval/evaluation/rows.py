@@ -102,13 +102,16 @@ def unfinished_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.unfinished")
 
 
-def run_path(path: str | PathLike[str], argument: str, suffixes: Collection[str]) -> Path:
+def run_path(
+    path: str | PathLike[str], argument: str, suffixes: Collection[str], what: str = "run"
+) -> Path:
     """Take the path of a file to write.
 
     Args:
         path: The path.
         argument: What the user calls it.
         suffixes: Those that it may have.
+        what: What is written.
 
     Raises:
         InvalidArgumentError: It is no path, has another suffix, or can't be written.
@@ -122,7 +125,7 @@ def run_path(path: str | PathLike[str], argument: str, suffixes: Collection[str]
     elif not path.absolute().parent.is_dir():
         why = "its directory does not exist"
     elif path.suffix not in suffixes:
-        why = f"{path.suffix!r} is no suffix of a run: give {' or '.join(suffixes)}"
+        why = f"{path.suffix!r} is no suffix of a {what}: give {' or '.join(suffixes)}"
     if why:
         raise InvalidArgumentError(f"{argument}: {short(str(path))} cannot be written: {why}")
     return path

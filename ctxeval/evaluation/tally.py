@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval.evaluation.statistics import Interval, mean_interval
+from ctxeval.metrics import ContextRecall
 from ctxeval.result import MetricResult
 from ctxeval.verdicts import Verdicts
 
@@ -31,7 +32,7 @@ class Summary(NamedTuple):
         bounds: The mean if what failed had its least, and if it had its greatest possible
             value.
         signature: What decided the values besides the samples; several where they differ.
-        flips: On which share of the verdicts that it was judged with the repeats disagreed;
+        flips: On which share of the verdicts that decide it the repeats disagreed;
             None where nothing was judged repeatedly. The interval includes what that does to
             the mean: the values scatter by it too.
     """
@@ -83,7 +84,9 @@ class Tally:
         self.signatures.setdefault(result.signature)
         verdicts = result.verdicts
         if type(verdicts) is Verdicts:  # others are worked out late, and never voted on
-            for verdict in (*verdicts.chunks, *verdicts.units):
+            # A judge's verdicts are shared: of these, a metric reads one kind.
+            claims = result.metric == ContextRecall.name
+            for verdict in verdicts.units if claims else verdicts.chunks:
                 if verdict.votes:
                     self.repeated += 1
                     self.flipped += verdict.flipped

@@ -248,6 +248,8 @@ class References:
                 Case and white space don't matter.
             id: The explicit id, which goes before any question.
         """
+        if not (self._by_id or self._by_question):
+            return Found(None, "no references were given")
         if id is not None:
             with suppress(ValueError, KeyError):
                 return Found(self._by_id[as_id(id)])

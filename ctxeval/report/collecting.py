@@ -30,6 +30,7 @@ class Collector:
         self._ranks: dict[int, _Rank] = {}
         self._behind = 0
         self._judged: Counter[str] = Counter()
+        self._found: Counter[str] = Counter()
         self._reasons: Counter[tuple[str, str, str]] = Counter()
         self._votes: dict[tuple[str, str], list[tuple[bool | None, ...]]] = defaultdict(list)
 
@@ -45,6 +46,7 @@ class Collector:
             seen[named] += 1
             given = [chunk for source in stage.sources for chunk in view.stages[source].chunks]
             self._stages.setdefault(key, _Stage()).add(place, stage, given)
+            self._found.update(found.judge for found in stage.found)
         if view.stages and not view.stages[-1].error:
             self._add_ranks(view.stages[-1].chunks)
         self._add_votes(view)
@@ -75,15 +77,9 @@ class Collector:
             if unit.votes:
                 self._votes[unit.judge, "claims"].append(unit.votes)
 
-    def _judges(self) -> list[str]:
-        """Give the judges of chunks: exact ones first, then those who judged most."""
-        return sorted(
-            self._judged, key=lambda judge: (judge.startswith("model"), -self._judged[judge])
-        )
-
     def funnel(self) -> Funnel | None:
-        """Give the funnel by the first judge; None where no chunk was judged."""
-        judges = self._judges()
+        """Give the funnel by the first judge; None where nothing was judged."""
+        judges = _ordered(self._judged) or _ordered(self._found)
         if not judges:
             return None
         frequent = sorted(self._stages, key=lambda key: -self._stages[key].queries)[:STAGES]
@@ -93,7 +89,7 @@ class Collector:
 
     def ranking(self) -> Ranking | None:
         """Give the ranks; None where no chunk was judged."""
-        judges = tuple(self._judges())
+        judges = tuple(_ordered(self._judged))
         if not judges:
             return None
         ranks = tuple(self._ranks[rank].summed(rank, judges) for rank in sorted(self._ranks))
@@ -125,22 +121,30 @@ class Collector:
         return tuple(agreement(*key, self._votes[key]) for key in sorted(self._votes))
 
 
+def _ordered(said: Counter[str]) -> list[str]:
+    """Put judges in order: exact ones first, then those who said most."""
+    return sorted(said, key=lambda judge: (judge.startswith("model"), -said[judge]))
+
+
 @dataclass(slots=True)
 class _Counts:
     """What one judge says of one stage, over all queries."""
 
     relevant: int = 0
     judged: int = 0
+    queries: int = 0
     lost: int = 0
     hits: int = 0
     covered: int = 0
     expected: int = 0
+    unknown: int = 0
 
 
 @dataclass(slots=True)
 class _Stage:
     queries: int = 0
     failed: int = 0
+    empty: int = 0
     fed: int = 0
     chunks: int = 0
     places: int = 0
@@ -155,11 +159,17 @@ class _Stage:
         self.queries += 1
         self.places += place
         self.failed += bool(stage.error)
+        self.empty += not (stage.chunks or stage.error)
         self.fed += bool(stage.sources)
         self.chunks += len(stage.chunks)
         if stage.latency and isfinite(stage.latency):
             self.latencies.append(stage.latency)
-        relevant = _relevant(stage.chunks, self.counts)
+        relevant = _relevant(stage.chunks)
+        for chunk in stage.chunks:
+            for verdict in chunk.verdicts:
+                self.counts[verdict.judge].judged += verdict.value is not None
+        for judge in _who_judged(stage):
+            self.counts[judge].queries += 1
         for judge, names in relevant.items():
             self.counts[judge].relevant += len(names)
             self.counts[judge].hits += 1
@@ -168,6 +178,7 @@ class _Stage:
         for found in stage.found:
             self.counts[found.judge].covered += found.covered
             self.counts[found.judge].expected += found.expected
+            self.counts[found.judge].unknown += found.unknown
 
     def summed(self, kind: str, name: str, judge: str) -> FunnelStage:
         counts = self.counts[judge]
@@ -179,23 +190,30 @@ class _Stage:
             self.chunks,
             counts.relevant,
             self.chunks - counts.judged,
+            counts.queries,
+            self.empty,
             counts.lost if self.fed else None,
             counts.covered,
             counts.expected,
+            counts.unknown,
             counts.hits,
             median(self.latencies) if self.latencies else None,
         )
 
 
-def _relevant(
-    chunks: Iterable[ChunkView], counts: dict[str, _Counts] | None = None
-) -> dict[str, set[str]]:
-    """Name the relevant chunks by each judge, and count the verdicts."""
+def _who_judged(stage: StageView) -> set[str]:
+    """Give the judges whose verdict on any of a stage's chunks is known; of no chunks, all are."""
+    if not stage.chunks:
+        return {found.judge for found in stage.found}
+    said = (verdict for chunk in stage.chunks for verdict in chunk.verdicts)
+    return {verdict.judge for verdict in said if verdict.value is not None}
+
+
+def _relevant(chunks: Iterable[ChunkView]) -> dict[str, set[str]]:
+    """Name the relevant chunks by each judge."""
     names: dict[str, set[str]] = {}
     for chunk in chunks:
         for verdict in chunk.verdicts:
-            if counts is not None:
-                counts[verdict.judge].judged += 1
             if verdict.value:
                 names.setdefault(verdict.judge, set()).add(chunk.id or chunk.text)
     return names

@@ -123,10 +123,13 @@ class FunnelStage:
         chunks: How many chunks it gave, over all queries.
         relevant: How many of these are relevant, repeats aside.
         unjudged: Of how many no verdict is known.
+        judged: In how many queries anything was judged.
+        empty: In how many it gave nothing, without failing.
         lost: How many relevant chunks it was given and did not pass on; None where it was
             given none.
         covered: How many units of what was expected its chunks cover.
         expected: How many units were expected of it.
+        unknown: Of how many of these it is not known whether its chunks cover them.
         hits: In how many queries it holds a relevant chunk.
         seconds: How long it took, in the median; None where that is not known.
     """
@@ -138,11 +141,32 @@ class FunnelStage:
     chunks: int
     relevant: int
     unjudged: int
+    judged: int
+    empty: int
     lost: int | None
     covered: int
     expected: int
+    unknown: int
     hits: int
     seconds: float | None
+
+    @property
+    def known(self) -> int:
+        """Of how many expected units it is known whether they were found."""
+        return self.expected - self.unknown
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the numbers leave out, a few words each."""
+        queries = "query" if self.empty == 1 else "queries"
+        chunks = "chunk" if self.unjudged == 1 else "chunks"
+        told = (
+            (self.failed, f"failed in {self.failed:,}"),
+            (self.empty, f"gave nothing in {self.empty:,} {queries}"),
+            (self.unjudged, f"{self.unjudged:,} {chunks} not judged"),
+            (self.unknown, f"{self.unknown:,} of what was expected not judged"),
+        )
+        return tuple(words for n, words in told if n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +284,8 @@ class Report:
         queries_before: How many the baseline has.
         scores: One per metric.
         changes: One per metric that both have.
-        funnel: The stages; None where no chunk was judged.
-        ranking: The ranks; None where no chunk was judged.
+        funnel: The stages; None where nothing was judged.
+        ranking: The ranks; None where no chunk was judged, or none was retrieved in the end.
         worst: The queries with the lowest values.
         fallen: The queries that lost most against the baseline.
         reasons: Why values are missing, the most frequent first.

@@ -35,11 +35,16 @@ class JudgedBy:
     @classmethod
     def of(cls, metric: str, verdicts: Verdicts) -> JudgedBy:
         """Tell who gave the verdicts that a metric reads."""
-        name = verdicts.judge.partition("(")[0]
+        return cls.signed(metric, verdicts.judge)
+
+    @classmethod
+    def signed(cls, metric: str, signature: str) -> JudgedBy:
+        """Tell who judges for a metric by the judge's signature."""
+        name = signature.partition("(")[0]
         label = _JUDGES.get(name, name)
         if name == "llm":
             label = f"{label}, {_FOR.get(metric, 'for the reference')}"
-        return cls(name, label, verdicts.judge)
+        return cls(name, label, signature)
 
 
 class Said:

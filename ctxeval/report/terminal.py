@@ -138,25 +138,23 @@ def _show_funnel(funnel: Funnel, console: Console) -> None:
     headings = ("queries", "found", "lost", "chunks", "relevant", "with any", "median time")
     made = table("stage", "expected", *headings, left=2)
     for stage in funnel.stages:
-        share = stage.covered / stage.expected if stage.expected else 0
+        share = stage.covered / stage.known if stage.known else 0
         made.add_row(
             Text(f"{stage.kind} {wording.line(stage.name, 40)}".strip()),
-            wording.bar(share, 12) if stage.expected else "",
+            wording.bar(share, 12) if stage.known else "",
             wording.count(stage.queries),
-            wording.percent(stage.covered, stage.expected),
+            wording.percent(stage.covered, stage.known),
             "–" if stage.lost is None else wording.count(stage.lost),
             f"{stage.chunks / stage.queries:.1f}",
-            f"{stage.relevant / stage.queries:.2f}",
-            wording.percent(stage.hits, stage.queries),
+            f"{stage.relevant / stage.judged:.2f}" if stage.judged else "–",
+            wording.percent(stage.hits, stage.judged),
             wording.seconds(stage.seconds) or "–",
         )
     console.print(made)
     for stage in funnel.stages:
         name = f"{stage.kind} {wording.line(stage.name, 40)}".strip()
-        if stage.failed:
-            console.print(Text(f"{name} failed in {_counted(stage.failed)}"))
-        if stage.unjudged:
-            console.print(Text(f"{name}: {wording.count(stage.unjudged)} chunks were not judged"))
+        if stage.remarks:
+            console.print(Text(f"{name}: {', '.join(stage.remarks)}"))
     if funnel.left:
         console.print(f"{wording.count(funnel.left)} more stages, each of fewer queries")
 
@@ -194,7 +192,8 @@ def _show_opened(opened: Sequence[Shown], console: Console) -> None:
 def show_missing(scores: Sequence[Score], reasons: Sequence[Reason], console: Console) -> None:
     """Print how many queries have no value, and why."""
     if not any(one.undefined or one.failed or one.skipped for one in scores):
-        console.print("Every query has a value of every metric.")
+        every = "Every query has a value of every metric."
+        console.print(every if scores else "There was nothing to score.")
         return
     made = table("metric", "scored", "undefined", "failed", "skipped", "bounds of the mean")
     for one in scores:

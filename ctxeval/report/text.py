@@ -64,7 +64,7 @@ def show_queries(
 
 
 def _show_query(view: QueryView, console: Console, chunks: int) -> None:
-    console.print(Text(wording.line(view.question, 400), style="bold"))
+    console.print(Text(wording.title(view, 400), style="bold"))
     if view.status != "ok":
         console.print(Text(f"the query ended as {view.status}", style="red"))
     for name, said in (("answer", view.answer), ("expected", view.reference)):
@@ -146,10 +146,7 @@ def _heading(stage: StageView, view: QueryView) -> Text:
     told = [f"{n} {'chunk' if n == 1 else 'chunks'}"]
     if stage.latency:
         told[0] += f" in {wording.seconds(stage.latency)}"
-    told += [
-        f"found {found.covered} of {found.expected} expected by {wording.line(found.judge, 120)}"
-        for found in stage.found
-    ]
+    told += [f"found {wording.holds(found)}" for found in stage.found]
     if len(view.stages) > 1:
         told += [
             f"{wording.line(metric.name, 120)} {wording.number(metric.value)}"

@@ -87,11 +87,13 @@ class Found:
         judge: Whose units they are.
         covered: How many units its chunks cover.
         expected: How many there are.
+        unknown: Of how many the judge's answer could not be read.
     """
 
     judge: str
     covered: int
     expected: int
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ctxeval.sample import Sample
 from ctxeval.verdicts import Verdict
 
 _KINDS = {"id": "id", "text": "text", "span": "place", "llm": "claim"}
+_LABELS = {kind: JudgedBy.signed("", name).label for name, kind in _KINDS.items()}
 
 
 def view_of_record(record: QueryRecord) -> QueryView:
@@ -31,7 +32,7 @@ def view_of_record(record: QueryRecord) -> QueryView:
     """
     expected = record.reference or Sample()
     said = Said([record.scores, *(stage.scores for stage in record.retrievals)])
-    stages = _stages(record.stages(), said)
+    stages = _stages(record.stages(), said, expected)
     return QueryView(
         record.id,
         record.question,
@@ -59,10 +60,11 @@ def view_of_sample(
     """
     chunks = _chunks_of(sample)
     said = Said([results, *(stage.scores for stage in stages)])
-    shown = _stages(stages, said)
+    shown = _stages(stages, said, sample)
     if not stages and chunks is not None:
         only = Retrieval(sample.user_input or "", chunks)
-        shown = (replace(_stage(only, results, said), latency=None),)
+        made = replace(_stage(only, results, said), latency=None)
+        shown = _of_nothing([made], [results], sample)
     return QueryView(
         sample.key if id is None else id,
         sample.user_input or "",
@@ -106,7 +108,7 @@ def _chunks_of(sample: Sample) -> tuple[Chunk, ...] | None:
     )
 
 
-def _stages(stages: Sequence[Retrieval], said: Said) -> tuple[StageView, ...]:
+def _stages(stages: Sequence[Retrieval], said: Said, expected: Sample) -> tuple[StageView, ...]:
     place = {stage.order: n for n, stage in enumerate(stages)}
     made = []
     for n, stage in enumerate(stages):
@@ -115,6 +117,34 @@ def _stages(stages: Sequence[Retrieval], said: Said) -> tuple[StageView, ...]:
         if not sources and stage.kind != "retrieve":  # it holds whatever came before
             sources = set(range(n))
         made.append(_stage(stage, stage.scores, said, tuple(sorted(sources))))
+    return _of_nothing(made, [stage.scores for stage in stages], expected)
+
+
+def _of_nothing(
+    stages: Sequence[StageView], scores: Sequence[Results], expected: Sample
+) -> tuple[StageView, ...]:
+    """Say of stages that gave nothing that they hold nothing of what was expected.
+
+    No judge was asked there: who would have been tell their results, and the other stages
+    how much was expected by a model, which parts a reference only when it is asked.
+    """
+    known = {found.judge: found.expected for stage in stages for found in stage.found}
+    counts = {kind: len(texts) for kind, texts in _expected(expected).items()}
+    made = []
+    for stage, results in zip(stages, scores, strict=True):
+        if not (stage.chunks or stage.error):
+            judges = dict.fromkeys(
+                JudgedBy.signed(name, one.signature.partition(" ")[2])
+                for name, one in results.items()
+                if one.value == 0 and one.verdicts is None
+            )
+            units = {
+                judge.label: known.get(judge.label, counts.get(_KINDS.get(judge.name, ""), 0))
+                for judge in judges
+            }
+            found = tuple(Found(label, 0, n) for label, n in units.items() if n)
+            stage = replace(stage, found=found)
+        made.append(stage)
     return tuple(made)
 
 
@@ -153,7 +183,7 @@ def _found(scores: Results) -> Iterable[Found]:
         covered = verdicts.covered()
         if covered and judge.label not in seen:
             seen.add(judge.label)
-            yield Found(judge.label, sum(value is True for value in covered), len(covered))
+            yield Found(judge.label, covered.count(True), len(covered), covered.count(None))
 
 
 def _units(results: Results, expected: Sample, chunks: Sequence[Chunk]) -> tuple[UnitView, ...]:
@@ -168,7 +198,8 @@ def _units(results: Results, expected: Sample, chunks: Sequence[Chunk]) -> tuple
     nothing = not chunks and any(one.value == 0 for one in results.values())
     value, reason = (False, "nothing was retrieved") if nothing else (None, "not judged")
     for kind, texts in _expected(expected).items():
-        unjudged = tuple(UnitView(kind, "", text, value, reason) for text in texts)
+        label = _LABELS[kind] if nothing else ""
+        unjudged = tuple(UnitView(kind, label, text, value, reason) for text in texts)
         units.setdefault(kind, unjudged)
     return tuple(unit for kind in units.values() for unit in kind)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from unicodedata import category
 
-from ctxeval.report.view import ChunkView, MetricView, QueryView, UnitView, VerdictView
+from ctxeval.report.view import ChunkView, Found, MetricView, QueryView, UnitView, VerdictView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
 _CONTROLS = {code: "�" for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"}
@@ -141,6 +142,33 @@ def spark(counts: Sequence[int]) -> str:
     """
     most = max(counts, default=0)
     return "".join("▁▂▃▄▅▆▇█"[-(-8 * n // most) - 1] if n else "·" for n in counts)
+
+
+def title(view: QueryView, limit: int) -> str:
+    """Name a query by what was asked, or by its id where that leaves nothing to read."""
+    names = (line(name, limit) for name in (view.question, view.id))
+    return next((name for name in names if visible(name)), "(no question)")
+
+
+def visible(text: str) -> bool:
+    r"""Say whether anything of a text is to be seen.
+
+    Examples:
+        >>> visible("a"), visible(" \u200b")
+        (True, False)
+    """
+    return any(category(letter)[0] not in "CZ" for letter in text)
+
+
+def holds(found: Found) -> str:
+    """Say how much of what was expected a stage holds.
+
+    Examples:
+        >>> holds(Found("model", 1, 3, 1))
+        '1 of 3 expected by model, 1 unknown'
+    """
+    unknown = f", {found.unknown} unknown" if found.unknown else ""
+    return f"{found.covered} of {found.expected} expected by {line(found.judge, 120)}{unknown}"
 
 
 def missed(view: QueryView) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 
 import numpy as np
@@ -10,7 +11,17 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from ctxeval import ContextRelevance, Evaluation, LLMJudge, MetricResult, Row, Sample, evaluate
+from ctxeval import (
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    Evaluation,
+    LLMJudge,
+    MetricResult,
+    Row,
+    Sample,
+    evaluate,
+)
 from ctxeval.judges.cells import MemoryCache
 from ctxeval.testing import ScriptedLLM
 from ctxeval.verdicts import Verdict, Verdicts
@@ -35,6 +46,18 @@ def test_what_is_asked_once_has_none():
     assert found.flips is None
     ids = {"retrieved_context_ids": [1, 2], "reference_context_ids": [1]}
     assert evaluate([ids, ids], "ndcg@10").summary()[0].flips is None
+
+
+def test_each_metric_counts_the_verdicts_that_decide_it():
+    """Chunks waver, the claim does not; one judge's verdicts hold both."""
+    answers = itertools.cycle([True, False])
+    judge = LLMJudge(ScriptedLLM(lambda q, c: next(answers)), repeats=3, cache=MemoryCache())
+    sample = {"user_input": "q", "reference": "R.", "retrieved_contexts": ["x"]}
+    run = evaluate([sample], [ContextPrecision(judge), ContextRecall(judge)])
+    assert [(one.metric, one.flips) for one in run.summary()] == [
+        ("context_precision", 1.0),
+        ("context_recall", 0.0),
+    ]
 
 
 def test_a_wavering_judge_in_terminal_and_file(tmp_path):

@@ -73,6 +73,25 @@ def test_an_exact_judge_goes_before_a_model_and_what_it_did_not_judge_is_counted
     assert (only.relevant, only.unjudged) == (0, 2)
 
 
+def test_what_could_not_be_judged_is_neither_found_nor_missing():
+    read = stage("retrieve", [chunk(1, "a", True)], found=(Found("id", 1, 1),))
+    unread = stage("retrieve", [chunk(1, "a", None)], found=(Found("id", 0, 2, 2),))
+    (only,) = collected(query(read), query(unread)).funnel().stages
+    assert (only.covered, only.known, only.unknown) == (1, 1, 2)
+    assert (only.hits, only.judged, only.unjudged) == (1, 1, 1)
+    (only,) = collected(query(unread)).funnel().stages
+    assert (only.known, only.judged) == (0, 0)
+
+
+def test_where_nothing_was_retrieved_nothing_was_found():
+    empty = stage("retrieve", [], found=(Found("id", 0, 1),))
+    collector = collected(query(empty), query(empty))
+    (only,) = collector.funnel().stages
+    assert (only.covered, only.expected, only.hits, only.judged, only.empty) == (0, 2, 0, 2, 2)
+    assert only.remarks == ("gave nothing in 2 queries",)
+    assert collector.ranking() is None
+
+
 def test_a_repeated_relevant_chunk_is_one():
     view = query(stage("retrieve", [chunk(1, "a", True), chunk(2, "a", True)]))
     assert collected(view).funnel().stages[0].relevant == 1

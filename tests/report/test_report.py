@@ -111,6 +111,47 @@ def test_a_baseline_that_shares_no_metric_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_report_never_replaces_a_run(tmp_path):
+    sample = {"id": 1, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}
+    run = evaluate([sample], ["ndcg@10"]).save(tmp_path / "run.jsonl")
+    kept = run.read_bytes()
+    with pytest.raises(InvalidArgumentError, match=r"'\.jsonl' is no suffix of a report"):
+        Evaluation.load(run, keep=False).report(run)
+    assert run.read_bytes() == kept
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_what_is_no_path_is_refused(tmp_path, path):
+    with pytest.raises(InvalidArgumentError, match=r"path: .* is no path"):
+        evaluate([]).report(path)
+    baseline = path or "none.jsonl"
+    with pytest.raises(InvalidArgumentError, match=r"is no Evaluation|none\.jsonl"):
+        evaluate([]).report(tmp_path / "r.html", baseline)
+
+
+def test_an_empty_run_is_not_called_complete(tmp_path):
+    said = words(evaluate([]).report(tmp_path / "r.html").read_text("utf-8"))
+    assert "There was nothing to score" in said
+    assert "Every query has a value" not in said
+
+
+def test_queries_that_retrieved_nothing_count_in_the_funnel(tmp_path):
+    samples = [
+        {"id": n, "retrieved_context_ids": ["a"] * (n < 5), "reference_context_ids": ["a"]}
+        for n in range(10)
+    ]
+    said = words(evaluate(samples).report(tmp_path / "r.html").read_text("utf-8"))
+    assert "retrieve gave nothing in 5 queries 10 50 % 5 of 10" in said
+
+
+def test_a_judge_that_gave_no_verdict_makes_no_funnel_of_zeros(tmp_path):
+    llm = ScriptedLLM(replies=["no idea"] * 99)
+    sample = {"user_input": "q", "retrieved_contexts": ["x"], "reference": "R."}
+    page = evaluate([sample], llm=llm).report(tmp_path / "r.html").read_text("utf-8")
+    funnel = words(page[page.index('id="funnel"') : page.index('id="ranks"')])
+    assert "1 chunk not judged 1 of what was expected not judged 1 – – 1.0 – – –" in funnel
+
+
 @pytest.mark.parametrize("path", ["nowhere/r.html", "."])
 def test_where_it_cannot_be_written_is_said_at_once(tmp_path, path):
     with pytest.raises(InvalidArgumentError, match="cannot be written"):

@@ -4,8 +4,9 @@ import pytest
 
 import ctxeval
 from ctxeval import Chunk, QueryRecord, Recorder, References, Retrieval, Sample
-from ctxeval.report.view import Found, Lost, Support, UnitView, VerdictView
+from ctxeval.report.view import Found, Lost, QueryView, Support, UnitView, VerdictView
 from ctxeval.report.viewing import view_of_record, view_of_sample
+from ctxeval.report.wording import title
 from ctxeval.testing import ScriptedLLM
 
 
@@ -121,7 +122,7 @@ def test_a_sample_is_shown_alike_after_a_way_through_json():
     [
         (
             {"retrieved_context_ids": [], "reference_context_ids": ["a"]},
-            UnitView("id", "", "a", False, "nothing was retrieved"),
+            UnitView("id", "id", "a", False, "nothing was retrieved"),
         ),
         (
             {
@@ -166,3 +167,33 @@ def test_probabilities_are_shown():
     shown = render_queries([view])
     for said in ("probability 0.75", "probability 0.25", "0.625 to be expected"):
         assert said in shown
+
+
+def test_a_stage_that_gave_nothing_holds_nothing_of_what_was_expected():
+    def emptied():
+        cut = Retrieval("Where?", (), "cut", "rerank", order=1, inputs=(0,))
+        return QueryRecord(
+            "q1", "Where?", retrievals=[Retrieval("Where?", chunks("b"), order=0), cut]
+        )
+
+    recorder = Recorder(references=EXPECTED)
+    recorder.submit(0, 0, emptied)
+    recorder.flush()
+    view = view_of_record(recorder.records[0])
+    assert [stage.found for stage in view.stages] == [(Found("id", 1, 2),), (Found("id", 0, 2),)]
+    assert [unit.lost for unit in view.units] == [Lost("retrieve", "", 1, "b"), None]
+
+
+def test_a_verdict_that_could_not_be_read_is_not_one_that_nothing_was_found():
+    llm = ScriptedLLM(replies=["no idea"] * 2)
+    sample = Sample(user_input="q", reference="R.", retrieved_contexts=["x"])
+    (stage,) = view_of_sample(sample, ctxeval.score(sample, ["context_recall"], llm)).stages
+    assert stage.found == (Found("model, for the reference", 0, 1, 1),)
+
+
+@pytest.mark.parametrize(
+    ("question", "id", "shown"),
+    [("q", "1", "q"), (" \u200b", "1", "1"), ("", "\u200b", "(no question)")],
+)
+def test_a_query_has_a_title_to_be_seen(question, id, shown):
+    assert title(QueryView(id, question, None, "ok"), 80) == shown
