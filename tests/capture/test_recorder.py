@@ -72,7 +72,7 @@ def test_an_explicit_id_goes_before_the_question():
 def test_a_named_metric_without_a_reference_is_skipped_and_says_why():
     (one,) = taken(Recorder(["ndcg@10"]), record())
     assert one.scores["ndcg@10"].status == "skipped"
-    assert "no reference has this question" in one.scores["ndcg@10"].reason
+    assert "no references were given" in one.scores["ndcg@10"].reason
 
 
 def test_records_come_in_the_order_of_asking():
@@ -429,7 +429,7 @@ def test_advice_is_logged_once(caplog):
 
 def test_it_says_once_that_nothing_can_be_scored(caplog):
     taken(Recorder(), record("q1"), record("q2"))
-    assert caplog.text.count("nothing can be scored of 'q1': no reference has this question") == 1
+    assert caplog.text.count("nothing can be scored of 'q1': no references were given") == 1
     assert "'q2'" not in caplog.text
 
 

@@ -94,3 +94,7 @@ def test_short_cuts_what_is_long() -> None:
     assert short("a" * 58) == repr("a" * 58)
     assert short("a" * 59) == "'" + "a" * 58 + "…"
     assert len(short(list(range(1000)))) == 60
+
+
+def test_near_of_nothing() -> None:
+    assert near("a", []) == "there is none"

@@ -124,3 +124,8 @@ def test_no_module_here_imports_such_a_library():
             names = [alias.name for alias in getattr(node, "names", ())]
             names.append(getattr(node, "module", None) or "")
             assert not {"pandas", "polars", "pyarrow"} & set(names), file
+
+
+def test_without_references_it_is_not_the_question_that_is_missing():
+    assert References([]).lookup("q").reason == "no references were given"
+    assert References(TWO).lookup("p").reason == "no reference has this question"
