@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +12,16 @@ from statistics import median
 from ctxeval.report.agreement import agreement
 from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking, Reason
 from ctxeval.report.view import ChunkView, QueryView, StageView
+from ctxeval.report.wording import line
 
 RANKS = 20
 """So many ranks are told apart."""
 
 STAGES = 30
 """So many stages are told apart: names may be made up anew for each query."""
+
+_OWN = re.compile(r"\d+|(?<!\w)(['\"]).*\1(?!\w)", re.DOTALL)
+"""What reasons of the same kind have of their own: numbers, and what is quoted."""
 
 UNASKED = "the query lacks the fields, so the metric was not asked"
 
@@ -105,10 +110,16 @@ class Collector:
         for metric, queries in skipped.items():
             told = (n for key, n in self._reasons.items() if key[:2] == (metric, "skipped"))
             counts[metric, "skipped", UNASKED] = queries - sum(told)
-        alike: dict[tuple[int, str, str], list[str]] = {}
+        kinds: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
         for (metric, status, reason), queries in counts.items():
             if queries > 0:
-                alike.setdefault((queries, status, reason), []).append(metric)
+                kinds[metric, status, _OWN.sub("", reason)][reason] += queries
+        alike: dict[tuple[int, str, str], list[str]] = {}
+        for (metric, status, _), of_kind in kinds.items():
+            ((reason, _),) = of_kind.most_common(1)
+            if len(of_kind) > 1:
+                reason = f"{line(reason, 250)} (and {len(of_kind) - 1:,} like it)"
+            alike.setdefault((of_kind.total(), status, reason), []).append(metric)
         return tuple(
             Reason(tuple(metrics), status, reason, queries)
             for (queries, status, reason), metrics in sorted(

@@ -135,6 +135,18 @@ def test_reasons_stand_together_where_they_are_the_same():
     )
 
 
+def test_reasons_that_differ_in_what_they_quote_are_told_once():
+    replies = ("'I am sorry 1'", '"I can\'t"', "'I am sorry 1'")
+    reasons = [f"{n} of 3 unread: no JSON: {reply}" for n, reply in enumerate(replies)]
+    reasons += ["it can't be read", "it isn't there"]
+    views = [query(metrics=(MetricView("x", None, "failed", one),)) for one in reasons]
+    assert collected(*views).reasons({}) == (
+        Reason(("x",), "failed", "0 of 3 unread: no JSON: 'I am sorry 1' (and 2 like it)", 3),
+        Reason(("x",), "failed", "it can't be read", 1),
+        Reason(("x",), "failed", "it isn't there", 1),
+    )
+
+
 @pytest.mark.parametrize(
     ("votes", "unanimous", "agreeing", "kappa"),
     [
