@@ -58,7 +58,26 @@ def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iter
         >>> [sample.reference for sample in read_samples([{"reference": "Goethe"}])]
         ['Goethe']
     """
-    return (row.sample(metadata_columns) for row in rows_of(source, "samples"))
+    return _Samples(rows_of(source, "samples"), metadata_columns)
+
+
+class _Samples(Iterator[Sample]):
+    """Samples as they are read; who can do with bad ones takes the rows."""
+
+    def __init__(self, rows: Iterator[Row], metadata_columns: Collection[str]) -> None:
+        self._rows = rows
+        self._metadata_columns = metadata_columns
+
+    def __next__(self) -> Sample:
+        return next(self._rows).sample(self._metadata_columns)
+
+    def rows(self) -> Iterator[Row]:
+        """Go through the rows that are left, each with its sample, or why there is none."""
+        for row in self._rows:
+            try:
+                yield row._replace(fields=row.sample(self._metadata_columns))
+            except InvalidSampleError as error:
+                yield row._replace(fields=error)
 
 
 def rows_of(source: Any, name: str) -> Iterator[Row]:
@@ -73,6 +92,8 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
         InvalidArgumentError: Likewise.
         MissingExtraError: Likewise.
     """
+    if isinstance(source, _Samples):
+        return source.rows()
     if isinstance(source, (str, PathLike)):
         return file_rows(source)
     if hasattr(source, "itertuples"):

@@ -135,6 +135,24 @@ def test_further_columns_go_to_the_metadata(run, write):
     ]
 
 
+def test_bad_rows_among_further_columns_are_left_out(run, write):
+    name = write(
+        "in.jsonl",
+        row(1, topic="a"),
+        row(1.5, retrieved_context_ids_=[], topic=3),
+        row(2, other=1),
+        row(3, topic="c"),
+    )
+    asked = ("score", name, "-m", "ndcg", "--metadata-columns", "topic", "--skip-bad")
+    printed = run(*asked)
+    assert "2 samples" in printed
+    assert "2 bad rows were left out" in printed
+    bad = []
+    samples = ctxeval.read_samples(name, metadata_columns=["topic"])
+    assert len(ctxeval.evaluate(samples, "ndcg", on_bad=bad.append)) == 2
+    assert ["line 2" in str(bad[0]), "line 3" in str(bad[1])] == [True, True]
+
+
 def test_further_columns_do_not_make_a_run_replace_its_samples(run, write, tmp_path):
     name = write("in.jsonl", row(1, topic="a"))
     before = (tmp_path / name).read_text()
