@@ -130,11 +130,6 @@ def score(
             return
         samples: Any = file
         if metadata_columns:
-            if output is not None and output.resolve() == Path(file).resolve():
-                raise InvalidArgumentError(
-                    f"output: {str(output)!r} is the file of the samples, which the run would "
-                    "replace: give another name"
-                )
             samples = ctxeval.read_samples(file, metadata_columns=_parted(metadata_columns))
         if dry_run:
             cost = ctxeval.evaluate(

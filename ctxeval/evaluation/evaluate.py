@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
@@ -22,7 +21,7 @@ from ctxeval.judges.calling import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
 from ctxeval.record.query import QueryRecord, question_ids
-from ctxeval.record.reading import rows_of
+from ctxeval.record.reading import path_of, rows_of
 from ctxeval.sample import Sample
 from ctxeval.scoring import Results, begin_all
 from ctxeval.verdicts import Usage
@@ -166,7 +165,8 @@ def _evaluate(
         raise InvalidArgumentError(f"concurrency: {short(concurrency)} is no integer >= 1")
     chosen = _chosen(metrics, llm, store)
     path = None if output is None else run_path(output, "output", (".jsonl", ".parquet"))
-    if path and isinstance(samples, (str, PathLike)) and path.resolve() == Path(samples).resolve():
+    read = path_of(samples)
+    if path and read and path.resolve() == read.resolve():
         raise InvalidArgumentError(
             f"output: {short(str(path))} is the file of the samples, which the run would replace: "
             "give another name"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
@@ -58,13 +59,16 @@ def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iter
         >>> [sample.reference for sample in read_samples([{"reference": "Goethe"}])]
         ['Goethe']
     """
-    return _Samples(rows_of(source, "samples"), metadata_columns)
+    return _Samples(rows_of(source, "samples"), metadata_columns, path_of(source))
 
 
 class _Samples(Iterator[Sample]):
     """Samples as they are read; who can do with bad ones takes the rows."""
 
-    def __init__(self, rows: Iterator[Row], metadata_columns: Collection[str]) -> None:
+    def __init__(
+        self, rows: Iterator[Row], metadata_columns: Collection[str], path: Path | None
+    ) -> None:
+        self.path = path
         self._rows = rows
         self._metadata_columns = metadata_columns
 
@@ -78,6 +82,13 @@ class _Samples(Iterator[Sample]):
                 yield row._replace(fields=row.sample(self._metadata_columns))
             except InvalidSampleError as error:
                 yield row._replace(fields=error)
+
+
+def path_of(source: Any) -> Path | None:
+    """Give the file that a source is read from, if it is one."""
+    if isinstance(source, _Samples):
+        return source.path
+    return Path(source) if isinstance(source, (str, PathLike)) else None
 
 
 def rows_of(source: Any, name: str) -> Iterator[Row]:

@@ -158,6 +158,9 @@ def test_further_columns_do_not_make_a_run_replace_its_samples(run, write, tmp_p
     before = (tmp_path / name).read_text()
     told = run("score", name, "--metadata-columns", "topic", "-o", name, code=2)
     assert "would replace" in told
+    samples = ctxeval.read_samples(name, metadata_columns=["topic"])
+    with pytest.raises(ctxeval.InvalidArgumentError, match="would replace"):
+        ctxeval.evaluate(samples, "ndcg", output=name)
     assert (tmp_path / name).read_text() == before
 
 
