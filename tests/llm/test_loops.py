@@ -369,14 +369,12 @@ async def by_ascore(one, inner):
 ONE = {"user_input": "Nested?", "retrieved_contexts": ["a"]}
 
 
-@pytest.mark.timeout(30)
 def test_score_on_the_own_loop_is_refused_instead_of_hanging():
     nested = ContextRelevance(Nested(ScriptedLLM(), by_score), cache=MemoryCache())
     with pytest.raises(InvalidArgumentError, match=r"await ascore\(\) there"):
         nested.score(ONE)
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_ascore_on_the_own_loop_works(value):
     inner = ScriptedLLM(relevant=lambda question, chunk: bool(value))
