@@ -7,7 +7,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -283,15 +283,14 @@ def _damage(path, data):
     """Put something else in the place of what one cell of a table holds."""
     table = data.draw(st.sampled_from(sorted(TABLES)))
     column = data.draw(st.sampled_from(TABLES[table]))
-    connection = sqlite3.connect(path)
-    found = connection.execute(f"SELECT rowid, {column} FROM ctxeval_{table}").fetchall()
-    number, content = data.draw(st.sampled_from(found))
-    changed = data.draw(st.one_of(damaged(content), _of_json(content), st.binary(max_size=9)))
-    connection.execute(
-        f"UPDATE ctxeval_{table} SET {column} = ? WHERE rowid = ?", (changed, number)
-    )
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute(f"SELECT rowid, {column} FROM ctxeval_{table}").fetchall()
+        number, content = data.draw(st.sampled_from(found))
+        changed = data.draw(st.one_of(damaged(content), _of_json(content), st.binary(max_size=9)))
+        connection.execute(
+            f"UPDATE ctxeval_{table} SET {column} = ? WHERE rowid = ?", (changed, number)
+        )
+        connection.commit()
 
 
 def _of_json(content: bytes):
