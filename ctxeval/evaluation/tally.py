@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxeval.evaluation.statistics import Interval, mean_interval
 from ctxeval.metrics import ContextRecall
+from ctxeval.report.content import coverage
 from ctxeval.result import MetricResult
 from ctxeval.verdicts import Verdicts
 
@@ -50,8 +51,7 @@ class Summary(NamedTuple):
     @property
     def coverage(self) -> float:
         """The share of the samples that could have a value which have one."""
-        possible = self.scored + self.failed + self.skipped
-        return self.scored / possible if possible else 0.0
+        return coverage(self.scored, self.failed, self.skipped)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, for JSON."""

@@ -28,6 +28,12 @@ def histogram(values: list[float]) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def coverage(scored: int, failed: int, skipped: int) -> float:
+    """Give the share of those that could have a value which have one, in [0, 1]."""
+    possible = scored + failed + skipped
+    return scored / possible if possible else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """What one metric says of all queries.
@@ -68,8 +74,7 @@ class Score:
     @property
     def coverage(self) -> float:
         """The share of the queries that could have a value which have one."""
-        possible = self.scored + self.failed + self.skipped
-        return self.scored / possible if possible else 0.0
+        return coverage(self.scored, self.failed, self.skipped)
 
 
 @dataclass(frozen=True, slots=True)
