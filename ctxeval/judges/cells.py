@@ -12,19 +12,14 @@ by any part of it. So a claim's cell is a list of such findings, and grows.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ctxeval.errors import JudgeError
 from ctxeval.forking import lock_for
-from ctxeval.llm.loop import PerLoop, PerObject
-
-K = TypeVar("K")
 
 Finding = Mapping[str, Any]
 """One finding in a cell, as plain data: `value`, `reason`; for claims the `chunks` that support
@@ -131,6 +126,30 @@ def question_hash(question: str) -> str:
     return text_hash(" ".join(question.casefold().split()))[:16]
 
 
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of one sample that is asked once.
+
+    Attributes:
+        cache: Where they are kept.
+        chunks: The keys of the chunks' cells; None: the chunks are not judged.
+        claims: The keys of the claims' cells.
+        question: What the user asked.
+    """
+
+    cache: CellCache
+    chunks: CellKeys | None
+    claims: CellKeys
+    question: str
+
+    def keep(self, findings: Iterable[tuple[str, Finding]]) -> None:
+        """Keep under their keys those findings that could be read."""
+        of = question_hash(self.question)
+        readable = [(key, {**one, "of": of}) for key, one in findings if one["value"] is not None]
+        if readable:
+            self.cache.put_many(readable)
+
+
 def supporting(findings: Sequence[Finding], chunks: Set[str]) -> Finding | None:
     """Find what says that a claim is supported by some of these chunks."""
     for finding in findings:
@@ -150,64 +169,3 @@ def ruling_out(findings: Sequence[Finding], chunks: Set[str]) -> Finding | None:
         if not finding["value"] and (chunks == named or (not finding["exact"] and chunks <= named)):
             return finding
     return None
-
-
-class Flights:
-    """The judgements under way for one cache: each is made once, and others wait for it.
-
-    To be used on ctxeval's loop.
-    """
-
-    _of: ClassVar[PerObject[PerLoop[Flights]]] = PerObject(lambda cache: PerLoop(Flights))
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._futures: dict[str, asyncio.Future[Any]] = {}
-
-    @classmethod
-    def of(cls, cache: CellCache) -> Flights:
-        """Give those of a cache."""
-        return cls._of.of(cache).get()
-
-    def get(self, name: str) -> asyncio.Future[Any] | None:
-        """Give the judgement of this name if it is under way."""
-        return self._futures.get(name)
-
-    @staticmethod
-    async def land(future: asyncio.Future[Any]) -> Any:
-        """Wait for a judgement under way.
-
-        Returns:
-            What came of it; None where whoever made it was interrupted.
-
-        Raises:
-            JudgeError: It failed.
-        """
-        arrived = await asyncio.shield(future)
-        if isinstance(arrived, JudgeError):
-            raise arrived
-        return arrived
-
-    @contextmanager
-    def take(self, names: Mapping[K, str]) -> Iterator[dict[K, Any]]:
-        """Take judgements upon oneself.
-
-        Args:
-            names: Their names, by whatever they are called in the block.
-
-        Yields:
-            A dict to fill with what came of each.
-        """
-        futures = {key: asyncio.get_running_loop().create_future() for key in names}
-        self._futures.update({names[key]: future for key, future in futures.items()})
-        arrived: dict[K, Any] = {}
-        failure: JudgeError | None = None
-        try:
-            yield arrived
-        except JudgeError as error:
-            failure = error
-            raise
-        finally:
-            for key, future in futures.items():
-                self._futures.pop(names[key], None)
-                future.set_result(arrived.get(key, failure))

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from ctxeval.judges.asking import Asker
-from ctxeval.judges.cells import CellCache, CellKeys, Flights, question_hash
+from ctxeval.judges.cells import CellCache, CellKeys, question_hash
+from ctxeval.judges.flights import Flights
 from ctxeval.sample import Sample
 
 _NEXT_SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+\S|[。！？]+[」』”’]?\s*[^\s」』”’]|\n\s*\S")
@@ -32,18 +33,16 @@ async def claims_of(
     if not split or not _NEXT_SENTENCE.search(reference):
         return (reference,), ""
     key = CellKeys(dict(asker.llm.identity), asker.prompts.version, "claims").of(reference)
-    while True:
-        if kept := cache.get_many([key]).get(key):
-            return kept[-1]["claims"], kept[-1]["note"]
-        flights = Flights.of(cache)
-        if future := flights.get(key):
-            arrived = await flights.land(future)
-        else:
-            with flights.take({key: key}) as arriving:
-                arrived = arriving[key] = await asker.split(reference)
-            if arrived[0]:
-                of = question_hash(sample.user_input or "")
-                cache.put_many([(key, {"claims": arrived[0], "note": arrived[1], "of": of})])
-        if arrived is not None:  # None: whoever asked was interrupted
-            claims, note = arrived
-            return claims, note
+
+    def look_up(missing: Sequence[str]) -> dict[str, tuple[Sequence[str], str]]:
+        kept = cache.get_many(missing)
+        return {key: (kept[key][-1]["claims"], kept[key][-1]["note"]) for key in kept if kept[key]}
+
+    async def ask(_: Sequence[str]) -> dict[str, tuple[Sequence[str], str]]:
+        claims, note = await asker.split(reference)
+        if claims:
+            of = question_hash(sample.user_input or "")
+            cache.put_many([(key, {"claims": claims, "note": note, "of": of})])
+        return {key: (claims, note)}
+
+    return (await Flights.of(cache).gather({key: key}, look_up, ask))[key]

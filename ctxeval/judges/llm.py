@@ -13,7 +13,7 @@ from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.judges import yes_no
 from ctxeval.judges.asking import Asker, Question
 from ctxeval.judges.calling import all_of
-from ctxeval.judges.cells import DEFAULT_CACHE, CellCache, CellKeys, Finding, text_hash
+from ctxeval.judges.cells import DEFAULT_CACHE, CellCache, CellKeys, Cells, Finding, text_hash
 from ctxeval.judges.claims import claims_of
 from ctxeval.judges.judge import Judge
 from ctxeval.judges.probabilities import ProbabilityRound
@@ -248,12 +248,11 @@ class LLMJudge(Judge):
         question = Question(purpose, asked or "", target, texts, claims, seed)
         chunk_keys = self._keys(purpose, asked, target, repeat) if chunks else None
         claim_keys = self._keys("support", asked, repeat)
+        cells = Cells(self.cache, chunk_keys, claim_keys, asked or "")
         if self.mode == "logprob":
-            return ProbabilityRound(
-                question, asker, self.cache, chunk_keys, claim_keys, self.threshold
-            ).findings()
+            return ProbabilityRound(question, asker, cells, self.threshold).findings()
         most = CHUNKS_PER_CALL if self.mode == "joint" else 1
-        return Round(question, asker, self.cache, chunk_keys, claim_keys, most).findings()
+        return Round(question, asker, cells, most).findings()
 
     def _keys(self, *shared: Any) -> CellKeys:
         return CellKeys(dict(self.llm.identity), self._prompts_version, self.mode, *shared)

@@ -6,13 +6,14 @@ threshold makes of it is not kept, so that another threshold costs no call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxeval.errors import ContextOverflowError
 from ctxeval.judges.asking import Asker, Question
 from ctxeval.judges.calling import all_of
-from ctxeval.judges.cells import CellCache, CellKeys, Finding, Flights, question_hash
+from ctxeval.judges.cells import Cells, Finding
+from ctxeval.judges.flights import Flights
 from ctxeval.judges.rounds import Item
 from ctxeval.judges.shards import groups
 from ctxeval.judges.yes_no import ask_chunk, ask_claim, yes_probability
@@ -28,17 +29,13 @@ class ProbabilityRound:
     Attributes:
         question: What is asked.
         asker: Who asks.
-        cache: Where findings are kept.
-        chunk_keys: The keys of the chunks' cells; None: the chunks are not judged.
-        claim_keys: The keys of the claims' cells.
+        cells: Where findings are kept.
         threshold: The least probability that is a yes.
     """
 
     question: Question
     asker: Asker
-    cache: CellCache
-    chunk_keys: CellKeys | None
-    claim_keys: CellKeys
+    cells: Cells
     threshold: float
 
     async def findings(self) -> dict[Item, Finding]:
@@ -51,14 +48,14 @@ class ProbabilityRound:
         """
         texts = self.question.texts
         keys: dict[Cell, str] = {}
-        if self.chunk_keys is not None:
-            keys.update({name: self.chunk_keys.of(text) for name, text in texts.items()})
+        if self.cells.chunks is not None:
+            keys.update({name: self.cells.chunks.of(text) for name, text in texts.items()})
         together = groups(texts, texts)
         for number, claim in enumerate(self.question.claims):
             for group in together:
-                keys[number, group] = self.claim_keys.of("\n".join((claim, *group)))
+                keys[number, group] = self.cells.claims.of("\n".join((claim, *group)))
         found: dict[Item, Finding] = {}
-        for cell, kept in (await self._cells(keys)).items():
+        for cell, kept in (await self._found(keys)).items():
             item = cell if isinstance(cell, str) else cell[0]
             finding = self._decided(kept)
             found[item] = finding if item not in found else max(found[item], finding, key=_rank)
@@ -70,25 +67,18 @@ class ProbabilityRound:
         # Which of the chunks a claim needs is not told.
         return {**finding, "value": value, "chunks": []}
 
-    async def _cells(self, keys: Mapping[Cell, str]) -> dict[Cell, Finding]:
-        """Take what is kept, wait for what is under way, ask for the rest."""
-        found: dict[Cell, Finding] = {}
-        while missing := {cell: key for cell, key in keys.items() if cell not in found}:
-            kept = self.cache.get_many(list(missing.values()))
-            found.update({cell: kept[key][-1] for cell, key in missing.items() if kept.get(key)})
-            flights = Flights.of(self.cache)
-            open_cells = {cell: key for cell, key in missing.items() if cell not in found}
-            theirs = {c: future for c, key in open_cells.items() if (future := flights.get(key))}
-            mine = {cell: key for cell, key in open_cells.items() if cell not in theirs}
-            if mine:
-                with flights.take(mine) as arrived:
-                    asked = await all_of(self._ask(cell, key) for cell, key in mine.items())
-                    arrived.update(zip(mine, asked, strict=True))
-                found.update(arrived)
-            for cell, future in theirs.items():
-                if (finding := await flights.land(future)) is not None:  # None: interrupted
-                    found[cell] = finding
-        return found
+    async def _found(self, keys: Mapping[Cell, str]) -> dict[Cell, Finding]:
+        cache = self.cells.cache
+
+        def look_up(missing: Sequence[Cell]) -> dict[Cell, Finding]:
+            kept = cache.get_many([keys[cell] for cell in missing])
+            return {cell: kept[keys[cell]][-1] for cell in missing if kept.get(keys[cell])}
+
+        async def ask(mine: Sequence[Cell]) -> dict[Cell, Finding]:
+            asked = await all_of(self._ask(cell, keys[cell]) for cell in mine)
+            return dict(zip(mine, asked, strict=True))
+
+        return await Flights.of(cache).gather(keys, look_up, ask)
 
     async def _ask(self, cell: Cell, key: str) -> Finding:
         question, prompts = self.question, self.asker.prompts
@@ -121,9 +111,7 @@ class ProbabilityRound:
             "exact": True,
             "probability": probability,
         }
-        if probability is not None:
-            of = question_hash(self.question.question)
-            self.cache.put_many([(key, {**finding, "of": of})])
+        self.cells.keep([(key, finding)])
         return finding
 
 

@@ -8,15 +8,8 @@ from functools import reduce
 
 from ctxeval.judges.asking import Asker, Question
 from ctxeval.judges.calling import all_of
-from ctxeval.judges.cells import (
-    CellCache,
-    CellKeys,
-    Finding,
-    Flights,
-    question_hash,
-    ruling_out,
-    supporting,
-)
+from ctxeval.judges.cells import Cells, Finding, ruling_out, supporting
+from ctxeval.judges.flights import Flights
 from ctxeval.judges.replies import Reading
 from ctxeval.judges.shards import Shard, groups, plan
 
@@ -31,17 +24,13 @@ class Round:
     Attributes:
         question: What is asked.
         asker: Who asks.
-        cache: Where findings are kept.
-        chunk_keys: The keys of the chunks' cells; None: the chunks are not judged.
-        claim_keys: The keys of the claims' cells.
+        cells: Where findings are kept.
         max_chunks: How many chunks a call shows at most.
     """
 
     question: Question
     asker: Asker
-    cache: CellCache
-    chunk_keys: CellKeys | None
-    claim_keys: CellKeys
+    cells: Cells
     max_chunks: int
 
     async def findings(self) -> dict[Item, Finding]:
@@ -53,39 +42,31 @@ class Round:
             JudgeError: The endpoint gives no reply, for good.
         """
         keys: dict[Item, str] = {
-            n: self.claim_keys.of(c) for n, c in enumerate(self.question.claims)
+            n: self.cells.claims.of(c) for n, c in enumerate(self.question.claims)
         }
-        if self.chunk_keys is not None:
-            keys.update({h: self.chunk_keys.of(t) for h, t in self.question.texts.items()})
+        if self.cells.chunks is not None:
+            keys.update({h: self.cells.chunks.of(t) for h, t in self.question.texts.items()})
+        # A claim that is asked of other chunks meanwhile is another judgement.
+        chunk_set = " ".join(sorted(self.question.texts))
+        names = {i: key if isinstance(i, str) else f"{key} {chunk_set}" for i, key in keys.items()}
         together = groups(self.question.texts, self.question.texts, self.max_chunks)
-        found: dict[Item, Finding] = {}
-        while missing := {item: key for item, key in keys.items() if item not in found}:
-            known, open_claims = self._look_up(missing, together)
-            found.update(known)
-            # A claim that is asked of other chunks meanwhile is another judgement.
-            chunk_set = " ".join(sorted(self.question.texts))
-            names = {
-                item: key if isinstance(item, str) else f"{key} {chunk_set}"
-                for item, key in missing.items()
-                if item not in known
-            }
-            flights = Flights.of(self.cache)
-            theirs = {i: future for i, name in names.items() if (future := flights.get(name))}
-            mine = {item: name for item, name in names.items() if item not in theirs}
-            if mine:
-                with flights.take(mine) as arrived:
-                    arrived.update(await self._ask(set(mine), keys, together, open_claims))
-                found.update(arrived)
-            for item, future in theirs.items():
-                if (finding := await flights.land(future)) is not None:  # None: interrupted
-                    found[item] = finding
-        return found
+        open_claims: list[set[int]] = []
+
+        def look_up(missing: Sequence[Item]) -> dict[Item, Finding]:
+            nonlocal open_claims
+            known, open_claims = self._look_up({item: keys[item] for item in missing}, together)
+            return known
+
+        async def ask(mine: Sequence[Item]) -> dict[Item, Finding]:
+            return await self._ask(set(mine), keys, together, open_claims)
+
+        return await Flights.of(self.cells.cache).gather(names, look_up, ask)
 
     def _look_up(
         self, missing: Mapping[Item, str], together: Sequence[tuple[str, ...]]
     ) -> tuple[dict[Item, Finding], list[set[int]]]:
         """Take what is kept; and give, per group of chunks, the claims that are open for it."""
-        kept = self.cache.get_many(list(missing.values()))
+        kept = self.cells.cache.get_many(list(missing.values()))
         chunks = set(self.question.texts)
         known: dict[Item, Finding] = {}
         open_claims: list[set[int]] = [set() for _ in together]
@@ -143,10 +124,7 @@ class Round:
                     whole = {**whole, "chunks": sorted(shard.shown), "exact": True}
             found[claim] = whole
             kept.append((keys[claim], whole))
-        of = question_hash(self.question.question)
-        readable = [(key, {**one, "of": of}) for key, one in kept if one["value"] is not None]
-        if readable:
-            self.cache.put_many(readable)
+        self.cells.keep(kept)
         return found
 
 
