@@ -92,7 +92,7 @@ class Metric:
         source = self._read(verdicts)
         what = {"chunks": "chunk", "units": "claim"}[self.reads]
         reason = f"{len(unread)} of {len(answers)} verdicts could not be read, the first on " + (
-            f"{what} {unread[0]}: {source[unread[0]].reason}"
+            f"{what} {unread[0] + 1}: {source[unread[0]].reason}"
         )
         return self.result(None, "failed", reason, verdicts, (low, high))
 

@@ -17,7 +17,7 @@ class Verdict:
         value: Yes or no; None where the judge's answer could not be read.
         text: What was judged: the chunk, the claim, the reference context or the id.
         reason: Why, in the judge's words, or why there is no value.
-        matched: The indices of what it was matched with: of a chunk the units, of a
+        matched: The indices, from 0, of what it was matched with: of a chunk the units, of a
             unit the chunks, in rank order. Not every match, only those that decide.
         similarity: Of the deciding pair, in [0, 1], where similarity decided; None
             where none reached the threshold.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ctxeval.errors import ContextOverflowError, JudgeError, short
 from ctxeval.fields import MAX_CLAIMS
 from ctxeval.judges.calling import Caller, all_of
+from ctxeval.judges.mentions import with_hashes
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.replies import Reading, read_claims, read_verdicts
 from ctxeval.judges.shards import Shard
@@ -173,9 +174,13 @@ class Asker(Caller):
 def _answer(shard: Shard, order: list[str], text: str, asked: Sequence[int]) -> Answer:
     chunks, claims = read_verdicts(text, chunks=asked, claims=len(shard.claims), shown=len(order))
     shown = tuple(order)
+
+    def named(reading: Reading) -> Reading:
+        return replace(reading, reason=with_hashes(reading.reason, shown))
+
     return Answer(
-        {order[number - 1]: reading for number, reading in chunks.items()},
-        [(shard.claims[number - 1], reading, shown) for number, reading in claims.items()],
+        {order[number - 1]: named(reading) for number, reading in chunks.items()},
+        [(shard.claims[number - 1], named(reading), shown) for number, reading in claims.items()],
     )
 
 

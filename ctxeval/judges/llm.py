@@ -16,6 +16,7 @@ from ctxeval.judges.calling import all_of
 from ctxeval.judges.cells import DEFAULT_CACHE, CellCache, CellKeys, Cells, Finding, text_hash
 from ctxeval.judges.claims import claims_of
 from ctxeval.judges.judge import Judge
+from ctxeval.judges.mentions import with_ranks
 from ctxeval.judges.probabilities import ProbabilityRound
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.rounds import Item, Round
@@ -209,7 +210,7 @@ class LLMJudge(Judge):
         first_rank = {name: rank for rank, name in reversed([*enumerate(names)])}
         limit = self.threshold if self.mode == "logprob" else None
         unit_verdicts = [
-            vote(claim, [one[n] for one in rounds], first_rank, limit)
+            _ranked(vote(claim, [one[n] for one in rounds], first_rank, limit), first_rank)
             for n, claim in enumerate(claims)
         ]
         if units and not claims:
@@ -217,7 +218,7 @@ class LLMJudge(Judge):
         chunk_verdicts = []
         for name, text in zip(names, retrieved, strict=True) if chunks else ():
             found = [one[name] for one in rounds] if name in texts else []
-            verdict = vote(text, found, threshold=limit)
+            verdict = _ranked(vote(text, found, threshold=limit), first_rank)
             links = tuple(
                 unit
                 for unit, of_unit in enumerate(unit_verdicts)
@@ -261,6 +262,10 @@ class LLMJudge(Judge):
     def _prompts_version(self) -> str:
         short_ones = f"/{yes_no.VERSION}" if self.mode == "logprob" else ""
         return f"{self.prompts.version}{short_ones}"
+
+
+def _ranked(verdict: Verdict, rank_of: Mapping[str, int]) -> Verdict:
+    return replace(verdict, reason=with_ranks(verdict.reason, rank_of))
 
 
 def _threshold(mode: str, threshold: float | None) -> float:

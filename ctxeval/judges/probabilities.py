@@ -91,25 +91,25 @@ class ProbabilityRound:
             number, shown = cell
             chunks = [question.texts[name] for name in shown]
             messages = ask_claim(prompts, question.claims[number], chunks)
-        probability = None
+        probability, other = None, 0.0
         try:
             first = await self.asker.first_token(messages)
         except ContextOverflowError as error:
             reason = f"it does not fit the model's context: {error}"
         else:
-            probability, missing = yes_probability(first.logprobs)
+            probability, other = yes_probability(first.logprobs)
             likeliest = ", ".join(repr(token) for token in list(first.logprobs)[:3])
             reason = first.refusal
             reason = reason or f"neither yes nor no is among the likeliest words: {likeliest}"
             if probability is not None:
-                beside = f", {missing:.0%} on other words" if missing >= 0.01 else ""
-                reason = f"yes with a probability of {probability:.3f}{beside}"
+                reason = ""  # it is told with the threshold, which may be another one tomorrow
         finding = {
             "value": None if probability is None else probability >= 0.5,
             "reason": reason,
             "chunks": sorted(shown),
             "exact": True,
             "probability": probability,
+            "other": other,
         }
         self.cells.keep([(key, finding)])
         return finding

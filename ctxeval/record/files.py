@@ -92,8 +92,8 @@ def _json(path: Path) -> Iterator[Row]:
     items = _parsed(text, path, 1, remedy)
     if not isinstance(items, list):
         raise InvalidSampleError(f"{path}: {short(items)} is no list: {remedy}")
-    for index, item in enumerate(items):
-        place = f"{path}, row {index}"
+    for number, item in enumerate(items, start=1):
+        place = f"{path}, row {number}"
         try:
             yield _row(place, item)
         except InvalidSampleError as error:

@@ -51,7 +51,7 @@ def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iter
 
     Raises:
         InvalidSampleError: While reading: a row is no sample, or a file is broken. The
-            message names file, line or row (counted from 0), field, and remedy.
+            message names file, line or row (counted from 1), field, and remedy.
         InvalidArgumentError: The source is none of these.
         MissingExtraError: While reading: a Parquet file needs pyarrow.
 

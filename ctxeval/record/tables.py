@@ -49,5 +49,5 @@ def _arrow_cells(column: Any) -> list[Any]:
 
 def _rows(place: str, names: Iterable[object], rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
     known = columns(names, place)
-    for index, cells in enumerate(rows):
-        yield Row(f"{place}, row {index}", dict(zip(known, cells, strict=True)), header=place)
+    for number, cells in enumerate(rows, start=1):
+        yield Row(f"{place}, row {number}", dict(zip(known, cells, strict=True)), header=place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,9 @@ from ctxeval.sample import Span
 from ctxeval.verdicts import Verdict, Verdicts
 
 Results = Mapping[str, MetricResult]
+
+_THRESHOLD = re.compile(r"text\(.*>=([\d.e+-]+)\)", re.DOTALL)
+"""How the signature of a judge by text ends."""
 
 _JUDGES = {"id": "id", "text": "text", "span": "place", "llm": "model"}
 _FOR = {ContextUtilization.name: "for the answer", ContextRelevance.name: "for the question"}
@@ -45,6 +49,16 @@ class JudgedBy:
         if name == "llm":
             label = f"{label}, {_FOR.get(metric, 'for the reference')}"
         return cls(name, label, signature)
+
+    def threshold_for(self, text: str) -> float | None:
+        """Give the least similarity to a text that counts; None where none is asked for.
+
+        Examples:
+            >>> JudgedBy.signed("", "text(levenshtein>=0.5)").threshold_for("a")
+            0.5
+        """
+        found = _THRESHOLD.fullmatch(self.signature) if text.strip() else None
+        return float(found[1]) if found else None
 
 
 class Said:
@@ -104,6 +118,7 @@ def _verdict(judge: JudgedBy, verdict: Verdict, units: Sequence[str]) -> Verdict
         verdict.reason,
         verdict.votes,
         verdict.probability,
+        judge.threshold_for(verdict.text),
     )
 
 

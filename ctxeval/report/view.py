@@ -20,6 +20,7 @@ class VerdictView:
         reason: Why, in the judge's words.
         votes: How the repeats voted, where there were any.
         probability: How likely the judge finds a yes, where it tells.
+        threshold: The least similarity that counts, where similarity decides.
     """
 
     judge: str
@@ -29,6 +30,7 @@ class VerdictView:
     reason: str = ""
     votes: tuple[bool | None, ...] = ()
     probability: float | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class UnitView:
         chunks: Those that cover it.
         votes: How the repeats voted, where there were any.
         probability: How likely the judge finds it covered, where it tells.
+        threshold: The least similarity that counts, where similarity decides.
         lost: Where it was last seen, if it is missing in the end and an earlier stage had it.
     """
 
@@ -167,6 +170,7 @@ class UnitView:
     chunks: tuple[Support, ...] = ()
     votes: tuple[bool | None, ...] = ()
     probability: float | None = None
+    threshold: float | None = None
     lost: Lost | None = None
 
 

@@ -235,6 +235,7 @@ def _unit(kind: str, judge: JudgedBy, unit: Verdict, chunks: Sequence[Chunk]) ->
         supports,
         unit.votes,
         unit.probability,
+        judge.threshold_for(unit.text),
     )
 
 

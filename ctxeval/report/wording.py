@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from unicodedata import category
 
+from ctxeval.judges.votes import compared
 from ctxeval.report.view import ChunkView, Found, MetricView, QueryView, UnitView, VerdictView
 
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "�")
@@ -194,14 +195,24 @@ def given(value: float | None) -> str:
 
 
 def evidence(said: VerdictView | UnitView) -> str:
-    """Write the numbers behind a verdict: similarity, probability and votes; "" without any.
+    """Write the numbers behind a verdict that its reason does not tell; "" without any.
+
+    These are similarity and probability, each beside its threshold, and votes.
 
     Examples:
-        >>> evidence(VerdictView("text", True, similarity=0.75))
-        'similarity 0.75'
+        >>> evidence(VerdictView("text", True, similarity=0.75, threshold=0.5))
+        'similarity 0.75 >= 0.5'
+        >>> evidence(VerdictView("text", False, threshold=0.5))
+        'similarity < 0.5'
     """
-    parts = [] if said.similarity is None else [f"similarity {said.similarity:.2f}"]
-    parts += [] if said.probability is None else [f"probability {said.probability:.2f}"]
+    parts = []
+    if said.similarity is not None:
+        parts.append(f"similarity {compared(said.similarity, said.threshold)}")
+    elif said.threshold is not None and said.value is False:
+        parts.append(f"similarity < {said.threshold:g}")
+    if said.probability is not None:
+        told = compared(said.probability)
+        parts += [] if told in said.reason else [f"probability {told}"]
     return ", ".join([*parts, votes(said.votes)] if said.votes else parts)
 
 

@@ -250,7 +250,7 @@ def test_unread_verdicts_leave_bounds_and_no_value(
     what = "chunk" if metric.reads == "chunks" else "claim"
     assert result.reason == (
         f"{len(unread)} of {len(read)} verdicts could not be read, "
-        f"the first on {what} {unread[0]}: garbled"
+        f"the first on {what} {unread[0] + 1}: garbled"
     )
 
 

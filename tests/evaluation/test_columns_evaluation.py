@@ -149,10 +149,10 @@ def test_from_a_table_to_a_parquet_file(made, named, scored_alone, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"retrieved_context_ids": ["a", ""]}, r"row 4: retrieved_context_ids\[1\]"),
-        ({"retrieved_contexts": ["a", None]}, r"row 4: retrieved_contexts\[1\]"),
-        ({"retrieved_contexts": ["a"]}, "row 4: .* run in parallel"),
-        ({"id": ""}, "row 4: id: '' is no id"),
+        ({"retrieved_context_ids": ["a", ""]}, r"row 5: retrieved_context_ids\[1\]"),
+        ({"retrieved_contexts": ["a", None]}, r"row 5: retrieved_contexts\[1\]"),
+        ({"retrieved_contexts": ["a"]}, "row 5: .* run in parallel"),
+        ({"id": ""}, "row 5: id: '' is no id"),
     ],
 )
 def test_a_row_that_is_no_sample(change, said, scored_alone, tmp_path):

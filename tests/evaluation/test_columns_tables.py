@@ -213,7 +213,7 @@ def test_rows_that_are_no_samples(table):
     with pytest.raises(InvalidSampleError) as raised:
         score_table(table, IDS)
     assert str(raised.value) == told[1]
-    assert str(raised.value).startswith("table, row 1: ")
+    assert str(raised.value).startswith("table, row 2: ")
     assert_same(score_table(table, IDS, errors="status"), told, IDS)
 
 
@@ -221,7 +221,7 @@ def test_a_null_text():
     table = pa.table(
         {"retrieved_contexts": [["a"], ["a", None]], "reference_contexts": [["a"]] * 2}
     )
-    with pytest.raises(InvalidSampleError, match=r"row 1: retrieved_contexts\[1\]: None"):
+    with pytest.raises(InvalidSampleError, match=r"row 2: retrieved_contexts\[1\]: None"):
         score_table(table, "non_llm_context_recall")
     scored = score_table(table, "non_llm_context_recall", errors="status")
     assert scored.column("non_llm_context_recall").to_pylist() == [1, None]
@@ -294,7 +294,7 @@ def test_a_reader_counts_its_rows_through():
     told = score_table(reader, "ndcg")
     assert told.read_next_batch().column("ndcg").to_pylist() == [1]
     told.read_next_batch()
-    with pytest.raises(InvalidSampleError, match="table, row 2: retrieved_context_ids"):
+    with pytest.raises(InvalidSampleError, match="table, row 3: retrieved_context_ids"):
         told.read_next_batch()
 
 
@@ -335,7 +335,7 @@ def test_frames_of_pandas_whose_ids_have_no_type_in_common():
     assert scored.reciprocal_rank_status.tolist() == ["scored", "scored", "skipped"]
     assert scored.reciprocal_rank.tolist()[:2] == [1, 0]
     frame.loc[1, "retrieved_context_ids"] = 5
-    with pytest.raises(InvalidSampleError, match="table, row 1: retrieved_context_ids: 5 is a int"):
+    with pytest.raises(InvalidSampleError, match="table, row 2: retrieved_context_ids: 5 is a int"):
         score_table(frame, "reciprocal_rank")
 
 

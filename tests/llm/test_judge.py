@@ -712,11 +712,39 @@ def test_what_stays_unreadable_is_failed_with_bounds(reply, reason):
     precision = ContextPrecision(llm, cache=MemoryCache())
     result = precision.score(sample(["b"]))
     assert (result.value, result.status, result.bounds) == (None, "failed", (0.0, 1.0))
-    assert "1 of 1 verdicts could not be read, the first on chunk 0" in result.reason
+    assert "1 of 1 verdicts could not be read, the first on chunk 1" in result.reason
     assert reason in result.reason
     assert len(llm.documents) == 2, "asked again once"
     assert precision.score(sample(["b"])).value == 1.0, "and not kept"
     assert len(llm.documents) == 3
+
+
+def test_a_reason_names_chunks_by_their_ranks_not_by_their_place_in_the_prompt():
+    class Talkative(ScriptedLLM):
+        def answer(self, messages):
+            (number,) = (n["id"] for n in self.documents[-1]["chunks"] if n["text"] == "c")
+            other = number % 3 + 1
+            said = {
+                "id": 1,
+                "reason": f"Chunk {number} says so, not chunk {other}; chunk 9 is none.",
+            }
+            claim = {**said, "supporting_chunks": [number], "verdict": "yes"}
+            return json.dumps({"claims": [claim]})
+
+    llm, cache = Talkative(), MemoryCache()
+    for contexts, rank in ((["a", "b", "c"], 3), (["c", "a", "b"], 1)):
+        judge = LLMJudge(llm, cache=cache)
+        result = ContextRecall(judge).score(
+            user_input="q", reference="R.", retrieved_contexts=contexts
+        )
+        (claim,) = result.verdicts.units
+        assert claim.matched == (rank - 1,), "an index counts from 0, a rank from 1"
+        assert claim.reason.startswith(f"Chunk {rank} says so, not chunk ")
+    assert len(llm.calls) == 1
+    result = ContextRecall(judge).score(user_input="q", reference="R.", retrieved_contexts=["c"])
+    (claim,) = result.verdicts.units
+    assert claim.reason == "Chunk 1 says so, not chunk (not retrieved here); chunk 9 is none."
+    assert len(llm.calls) == 1
 
 
 def test_supported_by_nothing_is_asked_again_then_unread():

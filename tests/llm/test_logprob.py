@@ -53,7 +53,7 @@ def test_each_chunk_and_each_claim_is_a_call():
     # No, yes, yes: (1/2 + 2/3) / 2.
     assert precision.value == pytest.approx(7 / 12)
     assert [one.probability for one in precision.verdicts.chunks] == pytest.approx([0.2, 0.9, 0.6])
-    assert precision.verdicts.chunks[1].reason == "yes with a probability of 0.900"
+    assert precision.verdicts.chunks[1].reason == "yes with a probability of 0.90 >= 0.5"
     assert recall.value == recall.expected == 0.5
     assert recall.verdicts.units[0].matched == (), "which chunks it needs is not told"
     assert relevance.value == pytest.approx(2 / 3)
@@ -71,6 +71,14 @@ def test_another_threshold_costs_no_call():
     thirds = {0.15: 3, 0.5: 2, 0.7: 1, 0.9: 1, 1.0: 0}
     assert values == {limit: pytest.approx(n / 3) for limit, n in thirds.items()}
     assert len(llm.documents) == 3
+
+
+def test_a_reason_tells_the_probability_beside_its_threshold():
+    llm, cache = scripted(), MemoryCache()
+    for threshold, said in ((0.75, "0.60 < 0.75"), (0.5, "0.60 >= 0.5")):
+        metric = ContextRelevance(judge(llm, cache=cache, threshold=threshold))
+        verdict = metric.score(SAMPLE).verdicts.chunks[2]
+        assert verdict.reason == f"yes with a probability of {said}"
 
 
 def test_a_reordered_retrieval_costs_nothing_and_a_new_chunk_itself():

@@ -154,8 +154,8 @@ BROKEN = {
         "per line belongs into a .jsonl file)",
     ),
     "an object in .json": (".json", GOOD, "f.json: {'id': 1} is no list: write one JSON list"),
-    "a bad row in .json": (".json", b"[{}, 7]", "f.json, row 1: 7 is no JSON object: write the"),
-    "a bad field in .json": (".json", b'[{"reference": 7}]', "f.json, row 0: reference: 7 is a"),
+    "a bad row in .json": (".json", b"[{}, 7]", "f.json, row 2: 7 is no JSON object: write the"),
+    "a bad field in .json": (".json", b'[{"reference": 7}]', "f.json, row 1: reference: 7 is a"),
     "an unknown column": (
         ".csv",
         b"id,referense\n1,x\n",
@@ -320,12 +320,12 @@ class TestParquet:
 
     def test_a_bad_row(self, tmp_path):
         path = self.path(tmp_path, id=[1, 2], reference_contexts=[["a"], [None]])
-        with pytest.raises(InvalidSampleError, match=r"f\.parquet, row 1: reference_contexts\[0\]"):
+        with pytest.raises(InvalidSampleError, match=r"f\.parquet, row 2: reference_contexts\[0\]"):
             list(read_samples(path))
 
     def test_a_text_that_is_a_number(self, tmp_path):
         path = self.path(tmp_path, user_input=[1, 2])
-        with pytest.raises(InvalidSampleError, match=r"row 0: user_input: 1 is a int: give a str"):
+        with pytest.raises(InvalidSampleError, match=r"row 1: user_input: 1 is a int: give a str"):
             list(read_samples(path))
 
     def test_an_unknown_column(self, tmp_path):

@@ -105,17 +105,17 @@ class TestTables:
             ),
             pytest.param(
                 {"id": [1, 2], "user_input": [3, 4]},
-                "samples, row 0: user_input: 3 is a int: give a string",
+                "samples, row 1: user_input: 3 is a int: give a string",
                 id="a number",
             ),
             pytest.param(
                 {"id": [1, 2], "reference_contexts": ["[]", "['a']"]},
-                'samples, row 1: reference_contexts: "[\'a\']" is no list in JSON: write ["a", ',
+                'samples, row 2: reference_contexts: "[\'a\']" is no list in JSON: write ["a", ',
                 id="no JSON",
             ),
             pytest.param(
                 {"reference_context_ids": [["a"], ["b", None]]},
-                "samples, row 1: reference_context_ids[1]: None is no id",
+                "samples, row 2: reference_context_ids[1]: None is no id",
                 id="a hole in a list",
             ),
         ],

@@ -86,7 +86,7 @@ def test_a_file_names_the_line_of_what_cannot_be_looked_up(tmp_path, lines, mess
 
 def test_a_table_names_its_row():
     frame = pytest.importorskip("pandas").DataFrame({"id": [1, None], "reference": ["x", "y"]})
-    with pytest.raises(InvalidSampleError, match="references, row 1: it has neither id nor user"):
+    with pytest.raises(InvalidSampleError, match="references, row 2: it has neither id nor user"):
         References.from_pandas(frame)
 
 

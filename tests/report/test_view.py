@@ -1,5 +1,7 @@
 """What is shown of a query, made by hand and compared by hand."""
 
+import html
+
 import pytest
 
 import ctxeval
@@ -167,6 +169,21 @@ def test_probabilities_are_shown():
     shown = render_queries([view])
     for said in ("probability 0.75", "probability 0.25", "0.625 to be expected"):
         assert said in shown
+
+
+def test_a_number_is_told_once_and_beside_its_threshold():
+    pytest.importorskip("jinja2")
+    from ctxeval.report.html import render_queries
+
+    llm = ScriptedLLM(relevant=lambda question, chunk: 0.73)
+    judge = ctxeval.LLMJudge(llm, "logprob", threshold=0.75)
+    sample = Sample(user_input="q", retrieved_contexts=["abcd", "xyz"], reference_contexts=["abxx"])
+    results = ctxeval.score(sample, [ctxeval.ContextRelevance(judge), "non_llm_context_recall"])
+    view = view_of_sample(sample, results)
+    shown = html.unescape(render_queries([view]))
+    assert shown.count("0.73 < 0.75") == shown.count("probability") == 2
+    assert "similarity 0.50 >= 0.5" in shown
+    assert "similar to no reference context</bdi>; similarity < 0.5" in shown
 
 
 def test_a_stage_that_gave_nothing_holds_nothing_of_what_was_expected():

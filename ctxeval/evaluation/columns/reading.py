@@ -176,12 +176,12 @@ def samples(batch: Any, place: str, first: int) -> Iterator[Sample | InvalidSamp
     Args:
         batch: A record batch of nothing but fields of samples.
         place: What messages call the table.
-        first: The number of the first row.
+        first: How many rows came before.
 
     Returns:
         Each sample, or what is wrong with it.
     """
-    rows = enumerate(arrow_rows([batch], batch.schema.names, place), start=first)
+    rows = enumerate(arrow_rows([batch], batch.schema.names, place), start=first + 1)
     return read_rows(row._replace(place=f"{place}, row {number}") for number, row in rows)
 
 
