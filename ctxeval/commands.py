@@ -188,7 +188,7 @@ def _show_summary(evaluation: ctxeval.Evaluation) -> None:
     scores, to = scores_of(evaluation), console()
     to.print("1 sample" if len(evaluation) == 1 else f"{len(evaluation):,} samples", style="bold")
     show_scores(scores, to)
-    show_missing(scores, reasons_of(evaluation, scores) if evaluation.readable else (), to)
+    show_missing(scores, reasons_of(evaluation, scores), to)
     show_cost(evaluation.usage, to)
 
 

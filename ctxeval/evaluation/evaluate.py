@@ -173,8 +173,8 @@ def _evaluate(
         )
     total = len(samples) if isinstance(samples, Sized) else None
 
-    def rows(source: Any) -> Iterator[Row]:
-        return _rows(_samples(source, on_bad), chosen, concurrency, window)
+    def later(source: Any) -> Iterator[Row]:
+        return _rows(_samples(source, None), chosen, concurrency, Window())
 
     def numbers(done: Iterator[int]) -> Iterator[int]:
         bar: Callable[[Iterator[int]], Iterator[int]] = progress_bar(progress, total)
@@ -184,10 +184,12 @@ def _evaluate(
             yield number
 
     if path is None or path.suffix == ".parquet":
-        by_columns = evaluate_columns(samples, chosen, rows, numbers, path)
+        by_columns = evaluate_columns(samples, chosen, later, numbers, path)
         if by_columns is not None:
             return by_columns
-    shown = progress_bar(progress, total)(rows(samples))
+    shown = progress_bar(progress, total)(
+        _rows(_samples(samples, on_bad), chosen, concurrency, window)
+    )
     if path is None:
         return Evaluation(shown)
     write = write_table if path.suffix == ".parquet" else write_run

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctxeval.errors import InvalidArgumentError, near, short
+from ctxeval.evaluation.holding import VALUES_ALONE, Holder, InFile, InMemory, Nowhere, Part
 from ctxeval.evaluation.rows import Row, json_line, read_run, run_path, write_run
 from ctxeval.evaluation.tables import arrow_table, flat_rows, whole
+from ctxeval.evaluation.tallies import Tallies
 from ctxeval.evaluation.tally import Summary, Tally
 from ctxeval.extras import load
 from ctxeval.verdicts import Usage
@@ -19,25 +21,12 @@ if TYPE_CHECKING:
     from ctxeval.calibration.correction import Corrected
 
 
-class Later(NamedTuple):
-    """What is not worked out until it is asked for.
-
-    Attributes:
-        size: How many rows there are.
-        ids: Their ids; None: not before the rows.
-        rows: Gives the rows.
-    """
-
-    size: int
-    ids: list[str] | None
-    rows: Callable[[], Iterable[Row]]
-
-
 class Evaluation:
     """The results of many samples × many metrics.
 
     Made by `evaluate`, or read by `Evaluation.load`. Values and ids are kept in memory; the
-    rows too, unless they went to a file.
+    rows too, unless they went to a file, or come from a table whose values were worked out
+    column by column: of such, each row is scored when it is asked for.
 
     Args:
         rows: The rows.
@@ -46,78 +35,66 @@ class Evaluation:
 
     def __init__(self, rows: Iterable[Row] = (), path: Path | None = None) -> None:
         """See the class."""
-        self.usage = Usage()
-        self._ids: list[str] | None = []
+        kept: list[Row] = []
         self._path = path
-        self._kept: list[Row] = []
-        self._later: Later | None = None
-        self._tallies: dict[str, Tally] = {}
-        for row in rows:
-            self._add(row)
-
-    def _add(self, row: Row) -> None:
-        place = len(self.ids)
-        self.ids.append(row.id)
-        usages: dict[int, Usage] = {}
-        for name, result in row.results.items():
-            self._tallies.setdefault(name, Tally()).add(place, result)
-            if result.usage is not None:  # metrics that share a judging share its usage
-                usages[id(result.usage)] = result.usage
-        for usage in usages.values():
-            self.usage += usage
-        if self._path is None:
-            self._kept.append(row)
+        self._tallies = Tallies.counting(rows if path is not None else _keeping(rows, kept))
+        self._holder: Holder = InMemory(kept)
+        if path is not None:
+            self._holder = Nowhere(VALUES_ALONE) if path.suffix == ".parquet" else InFile(path)
 
     @classmethod
-    def of_columns(
-        cls, tallies: dict[str, Tally], later: Later, path: Path | None = None
-    ) -> Evaluation:
-        """Make one whose rows are scored one by one only when they are asked for.
+    def of_tallies(cls, tallies: Tallies, holder: Holder, path: Path | None = None) -> Evaluation:
+        """Make one of what is known of its rows.
 
         Args:
-            tallies: The results by metric.
-            later: Gives the rows.
-            path: The Parquet file that they went to; then they can't be asked for.
+            tallies: What is known.
+            holder: Holds the rows.
+            path: The file that they went to.
         """
         made = cls((), path)
         made._tallies = tallies
-        made._ids = later.ids
-        made._later = later
+        made._holder = holder
         return made
 
     def __len__(self) -> int:
         """Count the samples."""
-        return len(self.ids) if self._later is None else self._later.size
+        return self._tallies.size
 
     @property
     def ids(self) -> list[str]:
         """The samples' ids, in order."""
-        if self._ids is None:
-            self._ids = [row.id for row in self._rows()]
-        return self._ids
+        if self._tallies.ids is None:
+            self._tallies.ids = [sample.key for sample in self._holder.samples()]
+        return self._tallies.ids
+
+    @property
+    def usage(self) -> Usage:
+        """What the judging cost."""
+        return self._tallies.usage
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics' names."""
-        return tuple(self._tallies)
+        return tuple(self._tallies.of)
 
     @property
     def readable(self) -> bool:
-        """Can the rows be gone through? Not where only their values went to a table."""
-        return self._path is None or self._path.suffix != ".parquet"
+        """Can the rows be gone through? Not where only their values are left."""
+        return not isinstance(self._holder, Nowhere)
+
+    @property
+    def late(self) -> bool:
+        """Is a row scored only when it is asked for, and anew each time?"""
+        return self._holder.late
 
     @property
     def rows(self) -> Iterator[Row]:
         """Go through the rows, in the order of the samples."""
-        return iter(self._rows()) if self._path is None else read_run(self._path)
+        return self._holder.rows()
 
-    def _rows(self) -> list[Row]:
-        """Give the rows in memory."""
-        if self._later is not None and self._path is None:
-            self._kept = list(self._later.rows())
-            self._later = None
-            self._ids = [row.id for row in self._kept]
-        return self._kept
+    def at(self, places: Iterable[int]) -> Iterator[Row]:
+        """Go through the rows at these places, counted from 0, in the order of the samples."""
+        return self._holder.at(set(places))
 
     @property
     def name(self) -> str:
@@ -127,16 +104,14 @@ class Evaluation:
     def of_ids(self, ids: Iterable[str]) -> Iterator[Row]:
         """Go through the rows with these ids."""
         wanted = set(ids)
-        if self._path is not None:
-            return read_run(self._path, wanted)
-        return (row for row in self._rows() if row.id in wanted)
+        return self.at(place for place, name in enumerate(self.ids) if name in wanted)
 
     def _tally(self, metric: str) -> Tally:
-        if metric not in self._tallies:
+        if metric not in self._tallies.of:
             raise InvalidArgumentError(
-                f"metric: {metric!r} was not scored: {near(metric, self._tallies)}"
+                f"metric: {metric!r} was not scored: {near(metric, self._tallies.of)}"
             )
-        return self._tallies[metric]
+        return self._tallies.of[metric]
 
     def signature(self, metric: str) -> str:
         """Say what decided a metric's values besides the samples; several where they differ.
@@ -185,7 +160,7 @@ class Evaluation:
             names = [object() if name is None else str(name) for name in names]
         return [
             tally.summary(metric, len(self), names, confidence)
-            for metric, tally in self._tallies.items()
+            for metric, tally in self._tallies.of.items()
         ]
 
     def corrected(
@@ -229,9 +204,9 @@ class Evaluation:
             return [key(row) for row in self.rows]
         names = []
         known: set[str] = set()
-        for row in self.rows:
-            names.append(row.sample.metadata.get(key))
-            known.update(map(str, row.sample.metadata))
+        for sample in self._holder.samples():
+            names.append(sample.metadata.get(key))
+            known.update(map(str, sample.metadata))
         if len(self) and key not in known:
             hint = near(key, known) if known else "they have no metadata"
             raise InvalidArgumentError(f"no sample's metadata has the key {key!r}: {hint}")
@@ -248,9 +223,9 @@ class Evaluation:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise InvalidArgumentError(f"n: {short(n)} is no integer >= 1")
         scored = sorted(self._tally(metric).scored(), key=lambda entry: (entry[1], entry[0]))
-        places = {place: rank for rank, (place, _) in enumerate(scored[:n])}
-        found = [(places[i], row) for i, row in enumerate(self.rows) if i in places]
-        return [row for _, row in sorted(found, key=lambda entry: entry[0])]
+        places = [place for place, _ in scored[:n]]
+        rows = dict(zip(sorted(places), self.at(places), strict=True))
+        return [rows[place] for place in places]
 
     def groups(self, key: str | Callable[[Row], object]) -> dict[object, Evaluation]:
         """Split by a key of the samples' metadata, or by a function of the row.
@@ -260,23 +235,27 @@ class Evaluation:
         Raises:
             InvalidArgumentError: No sample has the key.
         """
-        groups: dict[object, list[Row]] = {}
-        for name, row in zip(self._names(key), self.rows, strict=True):
+        groups: dict[object, list[int]] = {}
+        for place, name in enumerate(self._names(key)):
             hashable = name if isinstance(name, Hashable) else str(name)
-            groups.setdefault(hashable, []).append(row)
-        return {name: Evaluation(rows) for name, rows in groups.items()}
+            groups.setdefault(hashable, []).append(place)
+        if self.late:
+            return {
+                name: Evaluation.of_tallies(self._tallies.part(places), Part(self._holder, places))
+                for name, places in groups.items()
+            }
+        rows = list(self.rows)
+        return {
+            name: Evaluation([rows[place] for place in places]) for name, places in groups.items()
+        }
 
     def failures(self) -> dict[tuple[str, str, str], int]:
         """Count, by metric, status and reason, the results that have no value."""
-        counts: dict[tuple[str, str, str], int] = {}
-        if all(len(tally.statuses) == tally.count("scored") for tally in self._tallies.values()):
-            return counts
-        for row in self.rows:
-            for name, result in row.results.items():
-                if result.value is None:
-                    key = (name, result.status, result.reason)
-                    counts[key] = counts.get(key, 0) + 1
-        return counts
+        return {
+            (name, status, reason): queries
+            for name, tally in self._tallies.of.items()
+            for (status, reason), queries in tally.failures().items()
+        }
 
     def report(
         self, path: str | PathLike[str], baseline: Evaluation | str | PathLike[str] | None = None
@@ -353,7 +332,7 @@ class Evaluation:
 
         A key of the metadata that is one of the others' names bears `metadata.` before it.
         """
-        return flat_rows(self.rows, self.metrics)
+        return flat_rows(self.ids, self._holder.samples(), self._tallies.of)
 
     def to_pandas(self) -> Any:
         """Give a pandas DataFrame of `to_dicts`.
@@ -389,8 +368,14 @@ class Evaluation:
     def __repr__(self) -> str:
         """Show means with their coverage, for a terminal."""
         lines = [f"Evaluation of {len(self)} samples"]
-        for name, tally in self._tallies.items():
+        for name, tally in self._tallies.of.items():
             values = [value for _, value in tally.scored()]
             mean = f"{sum(values) / len(values):.3f}" if values else "no value"
             lines.append(f"  {name:42} {mean:>8}  ({len(values)} of {len(self)} scored)")
         return "\n".join(lines)
+
+
+def _keeping(rows: Iterable[Row], kept: list[Row]) -> Iterator[Row]:
+    for row in rows:
+        kept.append(row)
+        yield row

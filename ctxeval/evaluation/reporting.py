@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxeval.evaluation.beside_words import BesideWords
 from ctxeval.evaluation.compare import compare
+from ctxeval.evaluation.holding import VALUES_ALONE
 from ctxeval.evaluation.rows import run_path, unfinished_of
 from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
 from ctxeval.report.content import Change, Reason, Report, Score, Shown, histogram
 from ctxeval.report.document import render_report
+from ctxeval.report.reasons import gathered
 from ctxeval.report.view import QueryView
 from ctxeval.report.viewing import view_of_sample
 
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 
 OF_EACH = 5
 """So many queries stand out by a metric."""
+
+LOOKED_AT = 5_000
+"""Where each row must be scored to be looked at, stages and ranks are those of so many."""
+
+SEED = 20240229
 
 OPENED = 15
 """So many queries are opened at most."""
@@ -39,17 +47,22 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
         InvalidArgumentError: The rows are gone, or the two can't be compared.
         MissingExtraError: scipy is not installed.
     """
-    worst = _worst(evaluation)
-    fallen = {} if baseline is None else _fallen(evaluation, baseline)
+    worst = _worst(evaluation) if evaluation.readable else {}
+    fallen = _fallen(evaluation, baseline) if baseline is not None and evaluation.readable else {}
+    looked_at, notes = _looked_at(evaluation)
     collector, words = Collector(), BesideWords()
     opened: dict[int, QueryView] = {}
-    for place, row in enumerate(evaluation.rows):
+    wanted = sorted({*looked_at, *worst, *fallen})
+    for place, row in zip(wanted, evaluation.at(wanted), strict=True):
         view = view_of_row(row)
-        collector.add(view)
-        words.add(row)
+        if place in looked_at:
+            collector.add(view)
+            words.add(row)
         if place in worst or place in fallen:
             opened[place] = view
-    before = {} if baseline is None else _views(baseline, [evaluation.ids[n] for n in fallen])
+    before = {}
+    if baseline is not None and baseline.readable:
+        before = _views(baseline, [evaluation.ids[n] for n in fallen])
     scores = scores_of(evaluation, baseline)
     return Report(
         evaluation.name,
@@ -65,12 +78,28 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
             Shown(opened[n], tuple(values), before.get(evaluation.ids[n]))
             for n, values in fallen.items()
         ),
-        collector.reasons({one.metric: one.skipped for one in scores}),
+        reasons_of(evaluation, scores),
         collector.agreements(),
         evaluation.usage,
         None if baseline is None else baseline.usage,
         words.odd(),
+        notes,
     )
+
+
+def _looked_at(evaluation: Evaluation) -> tuple[Collection[int], tuple[str, ...]]:
+    """Choose the rows that stages and ranks are of, and say so where these are not all."""
+    size = len(evaluation)
+    if not evaluation.readable:
+        return (), (VALUES_ALONE,)
+    if not evaluation.late or size <= LOOKED_AT:
+        return range(size), ()
+    drawn = random.Random(SEED).sample(range(size), LOOKED_AT)
+    told = (
+        f"Stages and ranks are those of {LOOKED_AT:,} queries, drawn at random from {size:,}; "
+        "everything else is of all"
+    )
+    return set(drawn), (told,)
 
 
 def view_of_row(row: Row) -> QueryView:
@@ -188,11 +217,8 @@ def _not_estimable(difference: Difference | None) -> str:
 
 
 def reasons_of(evaluation: Evaluation, scores: Sequence[Score]) -> tuple[Reason, ...]:
-    """Say why values are missing; nothing where the rows are gone."""
-    collector = Collector()
-    for (metric, status, reason), queries in evaluation.failures().items():
-        collector.add_reason(metric, status, reason, queries)
-    return collector.reasons({one.metric: one.skipped for one in scores})
+    """Say why values are missing."""
+    return gathered(evaluation.failures(), {one.metric: one.skipped for one in scores})
 
 
 def write_report(

@@ -141,12 +141,12 @@ def json_line(data: Any) -> str:
     return line
 
 
-def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:
+def read_run(path: Path, places: Container[int] | None = None) -> Iterator[Row]:
     """Read the rows of a file that `write_run` made, one by one.
 
     Args:
         path: The file.
-        ids: The rows that are wanted; None: all of them.
+        places: The rows that are wanted, counted from 0; None: all of them.
 
     Raises:
         InvalidArgumentError: There is no such file, or it is none of these.
@@ -162,26 +162,16 @@ def read_run(path: Path, ids: Container[str] | None = None) -> Iterator[Row]:
         raise InvalidArgumentError(f"run: {path} cannot be read: {error.strerror}") from None
     with lines:
         _check_header(path, lines.readline())
-        for number, line in enumerate(lines, start=2):
+        for place, line in enumerate(lines):
+            if places is not None and place not in places:
+                continue
             try:
-                text = line.decode()
-                row = (
-                    Row.from_dict(json.loads(text)) if ids is None or _id_of(text) in ids else None
-                )
+                row = Row.from_dict(json.loads(line.decode()))
             except UNREADABLE as error:
                 raise InvalidSampleError(
-                    f"{path}, line {number}: no row of a run: {error}"
+                    f"{path}, line {place + 2}: no row of a run: {error}"
                 ) from None
-            if row is not None:
-                yield row
-
-
-def _id_of(line: str) -> str:
-    """Read a row's id without reading the row: it stands first."""
-    if not line.startswith('{"id": "'):
-        return str(json.loads(line)["id"])
-    name, _ = json.JSONDecoder().raw_decode(line, len('{"id": '))
-    return str(name)
+            yield row
 
 
 def _check_header(path: Path, line: bytes) -> None:

@@ -9,25 +9,36 @@ from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.rows import Row, json_line, unfinished_of
+from ctxeval.evaluation.tally import Tally
 from ctxeval.extras import load
+from ctxeval.sample import Sample
 
 TABLE_BATCH = 10_000
 
 
-def flat_rows(rows: Iterable[Row], metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Give a flat dict per row; see `Evaluation.to_dicts`."""
-    taken = {"id", "user_input", *metrics, *(f"{name}_status" for name in metrics)}
-    for row in rows:
-        results = row.results
+def flat_rows(
+    ids: Sequence[str], samples: Iterable[Sample], tallies: Mapping[str, Tally]
+) -> Iterator[dict[str, Any]]:
+    """Give a flat dict per sample; see `Evaluation.to_dicts`."""
+    taken = {"id", "user_input", *tallies, *(f"{name}_status" for name in tallies)}
+    results = {name: tally.results() for name, tally in tallies.items()}
+    coming = {name: next(of_one, None) for name, of_one in results.items()}
+    for place, (name, sample) in enumerate(zip(ids, samples, strict=True)):
+        values: dict[str, float | None] = {}
+        statuses: dict[str, str] = {}
+        for metric, one in coming.items():
+            if one is not None and one[0] == place:
+                _, values[metric], statuses[f"{metric}_status"] = one
+                coming[metric] = next(results[metric], None)
         yield {
-            "id": row.id,
-            "user_input": row.sample.user_input,
+            "id": name,
+            "user_input": sample.user_input,
             **{
                 f"metadata.{key}" if key in taken else key: value
-                for key, value in row.sample.metadata.items()
+                for key, value in sample.metadata.items()
             },
-            **{name: result.value for name, result in results.items()},
-            **{f"{name}_status": result.status for name, result in results.items()},
+            **values,
+            **statuses,
         }
 
 

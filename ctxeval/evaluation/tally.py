@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,7 +62,21 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """One metric's results, compact: by row, the value (NaN for none) and the status."""
+    """One metric's results, compact.
+
+    Attributes:
+        rows: The numbers of the rows that have a result, in order.
+        values: Their values, NaN for none.
+        statuses: Their statuses, as indices into `STATUSES`.
+        low: The sum of the least values that those which failed could have.
+        high: The sum of the greatest.
+        signatures: What decided the values besides the samples.
+        repeated: How many verdicts were voted on.
+        flipped: On how many of these the votes differ.
+        lacking: The numbers of the rows whose result has no value, in order.
+        why: Why each of these has none, as an index into `reasons`.
+        reasons: Each status with its reason, and its index.
+    """
 
     rows: array[int] = field(default_factory=lambda: array("q"))
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -71,12 +86,18 @@ class Tally:
     signatures: dict[str, None] = field(default_factory=dict)
     repeated: int = 0
     flipped: int = 0
+    lacking: array[int] = field(default_factory=lambda: array("q"))
+    why: array[int] = field(default_factory=lambda: array("i"))
+    reasons: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, row: int, result: MetricResult) -> None:
         """Count a row's result."""
         self.rows.append(row)
         self.values.append(float("nan") if result.value is None else result.value)
         self.statuses.append(STATUSES.index(result.status))
+        if result.value is None:
+            self.lacking.append(row)
+            self.why.append(self.known_reason(result.status, result.reason))
         if result.status == "failed":
             low, high = result.bounds or (0.0, 1.0)
             self.low += low
@@ -118,9 +139,23 @@ class Tally:
         self.values.frombytes(values.tobytes())
         self.statuses += statuses.tobytes()
 
+    def known_reason(self, status: str, reason: str) -> int:
+        """Give the index of a reason."""
+        return self.reasons.setdefault((status, reason), len(self.reasons))
+
+    def failures(self) -> dict[tuple[str, str], int]:
+        """Count the results without a value, by status and reason."""
+        counts = Counter(self.why)
+        return {told: counts[index] for told, index in self.reasons.items() if counts[index]}
+
     def count(self, status: str) -> int:
         """Say how many results have a status."""
         return self.statuses.count(STATUSES.index(status))
+
+    def results(self) -> Iterator[tuple[int, float | None, str]]:
+        """Go through row, value and status of each result."""
+        for row, value, status in zip(self.rows, self.values, self.statuses, strict=True):
+            yield row, None if status else value, STATUSES[status]
 
     def scored(self) -> list[tuple[int, float]]:
         """Give row and value of what has one."""
@@ -129,6 +164,24 @@ class Tally:
             for row, value, status in zip(self.rows, self.values, self.statuses, strict=True)
             if status == 0
         ]
+
+    def of_places(self, places: Sequence[int]) -> Tally:
+        """Give the results of some rows, which are numbered anew; none of these failed.
+
+        Args:
+            places: The numbers of the rows, in ascending order.
+        """
+        import numpy as np
+
+        kept, there = _found(self.rows, places)
+        made = Tally(signatures=dict(self.signatures), reasons=self.reasons)
+        made.rows.frombytes(there.tobytes())
+        made.values.frombytes(np.frombuffer(self.values)[kept].tobytes())
+        made.statuses += np.frombuffer(self.statuses, np.int8)[kept].tobytes()
+        kept, there = _found(self.lacking, places)
+        made.lacking.frombytes(there.tobytes())
+        made.why.frombytes(np.frombuffer(self.why, np.int32)[kept].tobytes())
+        return made
 
     def summary(
         self, metric: str, size: int, names: Sequence[object] | None, confidence: float
@@ -160,3 +213,17 @@ class Tally:
             " | ".join(self.signatures),
             self.flipped / self.repeated if self.repeated else None,
         )
+
+
+def _found(
+    rows: array[int], places: Sequence[int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Find rows at places: give the indices of those that are there, and of their places."""
+    import numpy as np
+
+    numbers, wanted = np.frombuffer(rows, np.int64), np.asarray(places, np.int64)
+    if not len(numbers):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    there = np.flatnonzero(numbers[at] == wanted)
+    return at[there], there

@@ -59,35 +59,46 @@ def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iter
         >>> [sample.reference for sample in read_samples([{"reference": "Goethe"}])]
         ['Goethe']
     """
-    return _Samples(rows_of(source, "samples"), metadata_columns, path_of(source))
+    return Samples(source, metadata_columns)
 
 
-class _Samples(Iterator[Sample]):
-    """Samples as they are read; who can do with bad ones takes the rows."""
+class Samples(Iterator[Sample]):
+    """Samples as they are read; who can do with bad ones takes the rows.
 
-    def __init__(
-        self, rows: Iterator[Row], metadata_columns: Collection[str], path: Path | None
-    ) -> None:
-        self.path = path
-        self._rows = rows
-        self._metadata_columns = metadata_columns
+    Attributes:
+        source: Where they are read from.
+        metadata_columns: The columns that go to the metadata.
+        begun: Has one been asked for?
+    """
+
+    def __init__(self, source: Any, metadata_columns: Collection[str]) -> None:
+        """See `read_samples`."""
+        self.source = source
+        self.metadata_columns: Collection[str] = (
+            (metadata_columns,) if isinstance(metadata_columns, str) else metadata_columns
+        )
+        self.begun = False
+        self._rows = rows_of(source, "samples")
 
     def __next__(self) -> Sample:
-        return next(self._rows).sample(self._metadata_columns)
+        """Read the next one."""
+        self.begun = True
+        return next(self._rows).sample(self.metadata_columns)
 
     def rows(self) -> Iterator[Row]:
         """Go through the rows that are left, each with its sample, or why there is none."""
+        self.begun = True
         for row in self._rows:
             try:
-                yield row._replace(fields=row.sample(self._metadata_columns))
+                yield row._replace(fields=row.sample(self.metadata_columns))
             except InvalidSampleError as error:
                 yield row._replace(fields=error)
 
 
 def path_of(source: Any) -> Path | None:
     """Give the file that a source is read from, if it is one."""
-    if isinstance(source, _Samples):
-        return source.path
+    if isinstance(source, Samples):
+        return path_of(source.source)
     return Path(source) if isinstance(source, (str, PathLike)) else None
 
 
@@ -103,7 +114,7 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
         InvalidArgumentError: Likewise.
         MissingExtraError: Likewise.
     """
-    if isinstance(source, _Samples):
+    if isinstance(source, Samples):
         return source.rows()
     if isinstance(source, (str, PathLike)):
         return file_rows(source)

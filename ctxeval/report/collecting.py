@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 from statistics import median
 
 from ctxeval.report.agreement import agreement
-from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking, Reason
+from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking
 from ctxeval.report.view import ChunkView, QueryView, StageView
-from ctxeval.report.wording import line
 
 RANKS = 20
 """So many ranks are told apart."""
@@ -20,14 +18,9 @@ RANKS = 20
 STAGES = 30
 """So many stages are told apart: names may be made up anew for each query."""
 
-_OWN = re.compile(r"\d+|(?<!\w)(['\"]).*\1(?!\w)", re.DOTALL)
-"""What reasons of the same kind have of their own: numbers, and what is quoted."""
-
-UNASKED = "the query lacks the fields, so the metric was not asked"
-
 
 class Collector:
-    """Takes views, and sums them up: funnel, ranks, reasons, agreement."""
+    """Takes views, and sums them up: funnel, ranks, agreement."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -36,14 +29,10 @@ class Collector:
         self._behind = 0
         self._judged: Counter[str] = Counter()
         self._found: Counter[str] = Counter()
-        self._reasons: Counter[tuple[str, str, str]] = Counter()
         self._votes: dict[tuple[str, str], list[tuple[bool | None, ...]]] = defaultdict(list)
 
     def add(self, view: QueryView) -> None:
         """Take one more view."""
-        for metric in view.metrics:
-            if metric.value is None:
-                self.add_reason(metric.name, metric.status, metric.reason)
         seen: Counter[tuple[str, str]] = Counter()
         for place, stage in enumerate(view.stages):
             named = stage.kind, stage.name
@@ -55,10 +44,6 @@ class Collector:
         if view.stages and not view.stages[-1].error:
             self._add_ranks(view.stages[-1].chunks)
         self._add_votes(view)
-
-    def add_reason(self, metric: str, status: str, reason: str, queries: int = 1) -> None:
-        """Take a result that has no value."""
-        self._reasons[metric, status, reason] += queries
 
     def _add_ranks(self, chunks: Iterable[ChunkView]) -> None:
         for chunk in chunks:
@@ -99,33 +84,6 @@ class Collector:
             return None
         ranks = tuple(self._ranks[rank].summed(rank, judges) for rank in sorted(self._ranks))
         return Ranking(judges, ranks, self._behind)
-
-    def reasons(self, skipped: Mapping[str, int]) -> tuple[Reason, ...]:
-        """Give why values are missing, the most frequent first; metrics with the same, together.
-
-        Args:
-            skipped: How many queries each metric skipped, those that it was not asked included.
-        """
-        counts = Counter(self._reasons)
-        for metric, queries in skipped.items():
-            told = (n for key, n in self._reasons.items() if key[:2] == (metric, "skipped"))
-            counts[metric, "skipped", UNASKED] = queries - sum(told)
-        kinds: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-        for (metric, status, reason), queries in counts.items():
-            if queries > 0:
-                kinds[metric, status, _OWN.sub("", reason)][reason] += queries
-        alike: dict[tuple[int, str, str], list[str]] = {}
-        for (metric, status, _), of_kind in kinds.items():
-            ((reason, _),) = of_kind.most_common(1)
-            if len(of_kind) > 1:
-                reason = f"{line(reason, 250)} (and {len(of_kind) - 1:,} like it)"
-            alike.setdefault((of_kind.total(), status, reason), []).append(metric)
-        return tuple(
-            Reason(tuple(metrics), status, reason, queries)
-            for (queries, status, reason), metrics in sorted(
-                alike.items(), key=lambda entry: (-entry[0][0], entry[0])
-            )
-        )
 
     def agreements(self) -> tuple[Agreement, ...]:
         """Say how far each judge that was asked repeatedly agrees with itself."""

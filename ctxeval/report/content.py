@@ -298,6 +298,7 @@ class Report:
         usage: What the judging cost.
         usage_before: What the baseline's cost.
         odd: What is odd about a model's verdicts, a sentence each.
+        notes: What the report leaves out, a sentence each.
     """
 
     name: str
@@ -315,3 +316,4 @@ class Report:
     usage: Usage
     usage_before: Usage | None
     odd: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -46,6 +46,8 @@ def show_report(report: Report, console: Console) -> None:
     show_scores(report.scores, console)
     for said in report.odd:
         console.print(Text(wording.line(said, 400), style="yellow"))
+    for said in report.notes:
+        console.print(Text(wording.line(said, 400)))
     if report.changes:
         _title("What changed", console)
         show_changes(report.changes, console)

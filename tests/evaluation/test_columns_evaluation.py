@@ -14,7 +14,9 @@ import pyarrow.parquet as parquet
 import ctxeval
 from ctxeval import InvalidArgumentError, InvalidSampleError, aevaluate, evaluate
 from ctxeval.evaluation import evaluate as module
-from ctxeval.evaluation.columns import evaluating, joining
+from ctxeval.evaluation import reporting
+from ctxeval.evaluation.columns import evaluating, joining, opening
+from ctxeval.evaluation.reporting import report_of
 from ctxeval.scoring import begin_all
 
 METRICS = ["ndcg@3", "id_based_context_recall", "non_llm_context_recall"]
@@ -103,31 +105,87 @@ def test_it_comes_to_the_same(made, metrics, named, scored_alone, tmp_path):
         assert evaluation.places(name) == expected.places(name)
     if named:
         assert evaluation.ids == expected.ids
-    assert scored_alone == []  # and only now, for the rows
     assert evaluation.failures() == expected.failures()
-    assert len(scored_alone) == len(rows)
     assert list(evaluation.to_dicts()) == list(expected.to_dicts())
     assert evaluation.ids == expected.ids
-    assert [row.to_dict() for row in evaluation.worst(evaluation.metrics[0])] == [
-        row.to_dict() for row in expected.worst(evaluation.metrics[0])
-    ]
-    assert len(scored_alone) == len(rows)
+    assert scored_alone == []  # and only now, for the rows
+    worst = evaluation.worst(evaluation.metrics[0], 2)
+    assert as_dicts(worst) == as_dicts(expected.worst(evaluation.metrics[0], 2))
+    assert len(scored_alone) == 2
+    assert as_dicts(evaluation.rows) == as_dicts(expected.rows)
+    assert len(scored_alone) == 2 + len(rows)
 
 
+def as_dicts(rows):
+    return [row.to_dict() for row in rows]
+
+
+@every_kind
 @pytest.mark.parametrize("named", [True, False])
-def test_ids_can_be_asked_for_first(named, scored_alone, tmp_path):
+def test_ids_are_known_without_scoring(made, named, scored_alone, tmp_path):
     rows = with_ids(ROWS) if named else ROWS
     expected = evaluate(list(rows), METRICS)
     scored_alone.clear()
-    evaluation = evaluate(as_arrow(rows, tmp_path), METRICS)
+    evaluation = evaluate(made(rows, tmp_path), METRICS)
     assert evaluation.values("ndcg@3") == expected.values("ndcg@3")
-    assert len(scored_alone) == (0 if named else len(rows))
-
-
-def test_where_all_have_values_no_row_is_asked_why_not(scored_alone, tmp_path):
-    evaluation = evaluate(as_arrow(ROWS[:1], tmp_path), METRICS)
-    assert evaluation.failures() == {}
+    wanted = [expected.ids[4], expected.ids[1]]
     assert scored_alone == []
+    assert as_dicts(evaluation.of_ids(wanted)) == as_dicts(expected.of_ids(wanted))
+    assert len(scored_alone) == 2
+
+
+@every_kind
+def test_groups_are_formed_without_scoring(made, scored_alone, tmp_path):
+    expected = evaluate(with_ids(ROWS), METRICS).groups("topic")
+    scored_alone.clear()
+    groups = evaluate(made(with_ids(ROWS), tmp_path), METRICS).groups("topic")
+    assert list(groups) == list(expected) == ["even", "odd"]
+    for name, group in groups.items():
+        assert group.summary() == expected[name].summary()
+        assert group.ids == expected[name].ids
+        assert group.failures() == expected[name].failures()
+        assert list(group.to_dicts()) == list(expected[name].to_dicts())
+    assert scored_alone == []
+    assert as_dicts(groups["odd"].rows) == as_dicts(expected["odd"].rows)
+    assert len(scored_alone) == 2
+    assert as_dicts(groups["even"].worst("ndcg@3", 1)) == as_dicts(
+        expected["even"].worst("ndcg@3", 1)
+    )
+    assert len(scored_alone) == 3
+    with pytest.raises(InvalidArgumentError, match="did you mean 'topic'"):
+        evaluate(made(with_ids(ROWS), tmp_path), METRICS).groups("topics")
+
+
+def test_comparison_and_gate_score_no_row(scored_alone, tmp_path):
+    rows = with_ids(ROWS)
+    changed = [{**row, "retrieved_context_ids": row["retrieved_context_ids"][::-1]} for row in rows]
+    by_row = [evaluate(list(one), ["ndcg@3", "hit_rate@1"]) for one in (rows, changed)]
+    scored_alone.clear()
+    by_column = [
+        evaluate(
+            as_arrow(one, tmp_path).drop_columns(["retrieved_contexts"]), ["ndcg@3", "hit_rate@1"]
+        )
+        for one in (rows, changed)
+    ]
+    assert ctxeval.compare(*by_column) == ctxeval.compare(*by_row)
+    assert ctxeval.gate(by_column[0], min_coverage=0.1) == ctxeval.gate(by_row[0], min_coverage=0.1)
+    assert scored_alone == []
+
+
+def test_a_report_of_many_looks_at_some(scored_alone, monkeypatch, tmp_path):
+    monkeypatch.setattr(reporting, "LOOKED_AT", 40)
+    monkeypatch.setattr(reporting, "OPENED", 3)
+    rows = [{**ROWS[n % len(ROWS)], "id": f"row {n}"} for n in range(300)]
+    expected = report_of(evaluate(list(rows), ["ndcg@3", "hit_rate@1"]))
+    scored_alone.clear()
+    found = report_of(evaluate(as_arrow(rows, tmp_path), ["ndcg@3", "hit_rate@1"]))
+    assert 40 <= len(scored_alone) <= 43
+    assert found.ranking.ranks[0].chunks < expected.ranking.ranks[0].chunks
+    (note,) = found.notes
+    assert "40 queries, drawn at random from 300" in note
+    assert expected.notes == ()
+    for part in ("queries", "scores", "worst", "reasons", "usage"):
+        assert getattr(found, part) == getattr(expected, part), part
 
 
 @every_kind
@@ -142,7 +200,9 @@ def test_from_a_table_to_a_parquet_file(made, named, scored_alone, tmp_path):
     assert written.equals(parquet.read_table(tmp_path / "expected.parquet"))
     assert evaluation.summary() == expected.summary()
     assert evaluation.ids == expected.ids
-    assert not evaluation.readable
+    assert as_dicts(evaluation.worst("ndcg@3", 1)) == as_dicts(
+        evaluate(list(rows), METRICS).worst("ndcg@3", 1)
+    )
     assert sorted(path.name for path in tmp_path.iterdir() if "unfinished" in path.name) == []
 
 
@@ -213,7 +273,7 @@ def test_a_frame_that_has_changed_since(scored_alone, tmp_path):
 
 
 def test_without_pyarrow_row_by_row(scored_alone, monkeypatch, tmp_path):
-    monkeypatch.setattr(evaluating, "find_spec", lambda name: None)
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
     assert len(evaluate(as_pandas(ROWS, tmp_path), METRICS)) == len(scored_alone) == len(ROWS)
 
 
@@ -233,8 +293,8 @@ async def test_it_can_be_cancelled(scored_alone, monkeypatch, tmp_path):
         while True:
             yield from table.to_batches()
 
-    opened = (table.column_names, without_end(), lambda: table)
-    monkeypatch.setattr(evaluating, "_opened", lambda source: opened)
+    endless = opening.Opened(table.column_names, without_end(), lambda: table, table.take)
+    monkeypatch.setattr(evaluating, "opened", lambda source: endless)
     task = asyncio.create_task(aevaluate(table, METRICS))
     await begun.wait()
     task.cancel()

@@ -3,12 +3,11 @@
 import pytest
 
 from ctxeval.report.agreement import agreement
-from ctxeval.report.collecting import STAGES, UNASKED, Collector
-from ctxeval.report.content import Reason, histogram
+from ctxeval.report.collecting import STAGES, Collector
+from ctxeval.report.content import histogram
 from ctxeval.report.view import (
     ChunkView,
     Found,
-    MetricView,
     QueryView,
     StageView,
     UnitView,
@@ -122,29 +121,6 @@ def test_nothing_judged_gives_no_funnel():
     collector = collected(query(stage("retrieve", [chunk(1, "a")])))
     assert collector.funnel() is None
     assert collector.ranking() is None
-
-
-def test_reasons_stand_together_where_they_are_the_same():
-    metrics = tuple(MetricView(name, None, "failed", "no reply") for name in ("x", "y"))
-    skipped = MetricView("z", None, "skipped", "needs an id")
-    collector = collected(query(metrics=(*metrics, skipped)), query(metrics=metrics))
-    assert collector.reasons({"x": 0, "y": 0, "z": 2}) == (
-        Reason(("x", "y"), "failed", "no reply", 2),
-        Reason(("z",), "skipped", "needs an id", 1),
-        Reason(("z",), "skipped", UNASKED, 1),
-    )
-
-
-def test_reasons_that_differ_in_what_they_quote_are_told_once():
-    replies = ("'I am sorry 1'", '"I can\'t"', "'I am sorry 1'")
-    reasons = [f"{n} of 3 unread: no JSON: {reply}" for n, reply in enumerate(replies)]
-    reasons += ["it can't be read", "it isn't there"]
-    views = [query(metrics=(MetricView("x", None, "failed", one),)) for one in reasons]
-    assert collected(*views).reasons({}) == (
-        Reason(("x",), "failed", "0 of 3 unread: no JSON: 'I am sorry 1' (and 2 like it)", 3),
-        Reason(("x",), "failed", "it can't be read", 1),
-        Reason(("x",), "failed", "it isn't there", 1),
-    )
 
 
 @pytest.mark.parametrize(

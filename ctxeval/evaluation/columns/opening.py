@@ -1,0 +1,185 @@
+"""Tables: their columns, their batches, and single rows of them once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from os import PathLike, stat, stat_result
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxeval.errors import InvalidArgumentError
+from ctxeval.extras import load
+from ctxeval.record.reading import Samples, read_samples
+from ctxeval.record.tables import arrow_batches
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A table that can be read again.
+
+    Attributes:
+        names: The names of its columns.
+        batches: Its rows, once.
+        again: Gives the table anew.
+        at: Gives a table of the rows at these places, which are in ascending order.
+    """
+
+    names: Sequence[str]
+    batches: Iterator[Any]
+    again: Callable[[], Any]
+    at: Callable[[Sequence[int]], Any]
+
+
+def opened(source: Any) -> Opened | None:
+    """Open a table.
+
+    Args:
+        source: Perhaps a Table of pyarrow, a DataFrame of pandas or polars, or the path of a
+            Parquet file; or what `read_samples` makes of one.
+
+    Returns:
+        None where it is none of these, or can't be read twice.
+    """
+    if find_spec("pyarrow") is None:
+        return None
+    if isinstance(source, Samples):
+        if source.begun:
+            return None
+        found = opened(source.source)
+        return None if found is None else _without(found, source.metadata_columns)
+    if isinstance(source, (str, PathLike)):
+        path = Path(source)
+        return _of_file(path) if path.suffix.lower() == ".parquet" else None
+    if hasattr(source, "itertuples"):
+        return _of_pandas(source)
+    if hasattr(source, "iter_rows") and hasattr(source, "to_arrow"):
+        return _of_polars(source)
+    if not hasattr(source, "column_names"):  # what is read only once, and data sets
+        return None
+    batches = arrow_batches(source)
+    if batches is None:
+        return None
+    return Opened(
+        source.schema.names,
+        iter(batches),
+        lambda: source,
+        lambda places: _taken(arrow_batches(source) or (), places),
+    )
+
+
+def _without(table: Opened, metadata: Collection[str]) -> Opened | None:
+    """Leave the columns of the metadata out, which nothing is scored by."""
+    if len(set(table.names)) < len(table.names):
+        return None
+    names = [name for name in table.names if name not in metadata]
+    return Opened(
+        names,
+        (batch.select(names) for batch in table.batches),
+        lambda: read_samples(table.again(), metadata_columns=metadata),
+        lambda places: read_samples(table.at(places), metadata_columns=metadata),
+    )
+
+
+def _taken(batches: Iterable[Any], places: Sequence[int], first: int = 0) -> Any:
+    """Make a table of some rows; slices, since not every type of column can be taken from."""
+    pieces = []
+    at = 0
+    for batch in batches:
+        end = first + len(batch)
+        while at < len(places) and places[at] < end:
+            pieces.append(batch.slice(places[at] - first, 1))
+            at += 1
+        if at == len(places):
+            break
+        first = end
+    return load("pyarrow", "a table", "arrow").Table.from_batches(pieces)
+
+
+def _of_polars(frame: Any) -> Opened | None:
+    polars = load("polars", "a table", "arrow")
+    if any(isinstance(kind, polars.Object) for kind in frame.dtypes):
+        return None
+    try:
+        table = frame.to_arrow()
+    except (load("pyarrow", "a table", "arrow").ArrowException, polars.exceptions.PolarsError):
+        return None  # of a type that Arrow lacks
+    return Opened(
+        table.schema.names,
+        iter(table.to_batches()),
+        lambda: frame,
+        lambda places: frame[list(places)],
+    )
+
+
+def _of_pandas(frame: Any) -> Opened | None:
+    pa = load("pyarrow", "a table", "arrow")
+    if any(name is not None for name in frame.index.names):
+        return None
+    try:
+        names = list(frame.columns)
+        arrays = [pa.array(frame[name], from_pandas=True) for name in names]
+        table = pa.Table.from_arrays(arrays, names=names)
+    except (pa.ArrowException, TypeError, ValueError):  # cells or names of no one type
+        return None
+    kept = frame.copy()  # rows that are asked for later are those of now
+    return Opened(
+        names,
+        iter(table.to_batches()),
+        lambda: kept,
+        lambda places: kept.iloc[list(places)],
+    )
+
+
+def _of_file(path: Path) -> Opened | None:
+    pa = load("pyarrow", "a table", "arrow")
+    parquet = load("pyarrow.parquet", "a table", "arrow")
+    try:
+        before = stat(path)
+        file = parquet.ParquetFile(path)
+    except (OSError, pa.ArrowException):
+        return None
+
+    def again() -> Path:
+        unchanged(path, before)
+        return path
+
+    def batches() -> Iterator[Any]:
+        with file:
+            yield from file.iter_batches()
+
+    def at(places: Sequence[int]) -> Any:
+        with parquet.ParquetFile(again()) as now:
+            sizes = [now.metadata.row_group(n).num_rows for n in range(now.num_row_groups)]
+            borders = np.cumsum([0, *sizes])
+            cuts = np.searchsorted(places, borders)
+            tables = [
+                _taken(now.iter_batches(row_groups=[group]), places[cut:end], int(borders[group]))
+                for group, (cut, end) in enumerate(pairwise(cuts))
+                if end > cut
+            ]
+        return pa.concat_tables(tables)
+
+    return Opened(file.schema_arrow.names, batches(), again, at)
+
+
+def unchanged(path: Path, before: stat_result) -> None:
+    """See that a file of samples is still what it was.
+
+    Raises:
+        InvalidArgumentError: It is gone, or has changed.
+    """
+    try:
+        now = stat(path)
+    except OSError:
+        now = None
+    if now is None or (now.st_mtime_ns, now.st_size) != (before.st_mtime_ns, before.st_size):
+        what = "is gone" if now is None else "has changed"
+        raise InvalidArgumentError(
+            f"samples: {path} {what} since it was evaluated, and single "
+            "rows are read from it: evaluate it again"
+        )

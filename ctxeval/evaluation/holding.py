@@ -1,0 +1,140 @@
+"""Where the rows of an evaluation are, and how to come by those that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ctxeval.errors import InvalidArgumentError
+from ctxeval.evaluation.rows import Row, read_run
+from ctxeval.sample import Sample
+
+VALUES_ALONE = (
+    "The run holds values without samples and verdicts: to see queries, write it to a .jsonl"
+)
+
+
+class Holder(Protocol):
+    """Holds rows.
+
+    Attributes:
+        late: Is a row scored only when it is asked for?
+    """
+
+    late: bool
+
+    def rows(self) -> Iterator[Row]:
+        """Go through all rows, in order."""
+        ...
+
+    def at(self, places: Collection[int]) -> Iterator[Row]:
+        """Go through the rows at these places, counted from 0, in ascending order."""
+        ...
+
+    def samples(self) -> Iterator[Sample]:
+        """Go through the samples, in order."""
+        ...
+
+
+class InMemory:
+    """Rows in a list."""
+
+    late = False
+
+    def __init__(self, rows: list[Row]) -> None:
+        """See the class."""
+        self._rows = rows
+
+    def rows(self) -> Iterator[Row]:
+        """See `Holder`."""
+        return iter(self._rows)
+
+    def at(self, places: Collection[int]) -> Iterator[Row]:
+        """See `Holder`."""
+        return (self._rows[place] for place in sorted(places))
+
+    def samples(self) -> Iterator[Sample]:
+        """See `Holder`."""
+        return (row.sample for row in self._rows)
+
+
+class InFile:
+    """Rows in a .jsonl file that `write_run` made."""
+
+    late = False
+
+    def __init__(self, path: Path) -> None:
+        """See the class."""
+        self._path = path
+
+    def rows(self) -> Iterator[Row]:
+        """See `Holder`."""
+        return read_run(self._path)
+
+    def at(self, places: Collection[int]) -> Iterator[Row]:
+        """See `Holder`."""
+        return read_run(self._path, frozenset(places))
+
+    def samples(self) -> Iterator[Sample]:
+        """See `Holder`."""
+        return (row.sample for row in read_run(self._path))
+
+
+class Nowhere:
+    """Rows of which only values and statuses are left.
+
+    Args:
+        why: What to say to who asks for one.
+    """
+
+    late = False
+
+    def __init__(self, why: str) -> None:
+        """See the class."""
+        self.why = why
+
+    def rows(self) -> Iterator[Row]:
+        """Raise.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        raise InvalidArgumentError(self.why)
+
+    def at(self, places: Collection[int]) -> Iterator[Row]:
+        """See `rows`; of no places there are no rows."""
+        return self.rows() if places else iter(())
+
+    def samples(self) -> Iterator[Sample]:
+        """See `rows`."""
+        raise InvalidArgumentError(self.why)
+
+
+class Part:
+    """Some of the rows that another one scores when they are asked for.
+
+    Args:
+        whole: The other one.
+        places: Their places there, in ascending order.
+    """
+
+    late = True
+
+    def __init__(self, whole: Holder, places: Sequence[int]) -> None:
+        """See the class."""
+        self._whole = whole
+        self._places = places
+
+    def rows(self) -> Iterator[Row]:
+        """See `Holder`."""
+        return self._whole.at(self._places)
+
+    def at(self, places: Collection[int]) -> Iterator[Row]:
+        """See `Holder`."""
+        return self._whole.at([self._places[place] for place in places])
+
+    def samples(self) -> Iterator[Sample]:
+        """See `Holder`."""
+        wanted = set(self._places)
+        return (one for place, one in enumerate(self._whole.samples()) if place in wanted)
