@@ -172,6 +172,10 @@ class MetricSet:
         """The metrics' names, or "auto"."""
         return ["auto"] if self.auto else [metric.name for metric in self._fixed]
 
+    def by_name(self) -> dict[str, Metric]:
+        """Give the metrics by their names; of "auto" none."""
+        return {metric.name: metric for metric in self._fixed}
+
     @property
     def calls_model(self) -> bool:
         """Is one of them judged by a model?"""

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, short
 from ctxeval.evaluation.columns.evaluating import evaluate_columns
+from ctxeval.evaluation.columns.late import Late
+from ctxeval.evaluation.columns.opening import of_origin
 from ctxeval.evaluation.evaluation import Evaluation
+from ctxeval.evaluation.holding import VALUES_ALONE, Holder, Nowhere
+from ctxeval.evaluation.origin import Origin
+from ctxeval.evaluation.parquet_run import write_table
 from ctxeval.evaluation.progress import progress_bar
 from ctxeval.evaluation.rows import Row, run_path, write_run
-from ctxeval.evaluation.tables import write_table
 from ctxeval.judges.calling import CONCURRENCY
 from ctxeval.judges.rehearsal import Rehearsal
 from ctxeval.naming import Metrics, MetricSet
@@ -101,7 +105,7 @@ def evaluate(
             each metric keeps them.
         progress: Show a progress bar? None: where somebody looks.
         output: A file that the rows go to as they come, for `Evaluation.load`; they are not
-            kept in memory then. To a .parquet go ids, values and statuses alone.
+            kept in memory then. To a .parquet go ids, values, statuses and reasons alone.
         on_bad: Is told of each row that is no sample, which is then left out; None: the
             first one is raised.
         dry_run: Ask no model, and give what it would take instead: how many requests
@@ -173,9 +177,6 @@ def _evaluate(
         )
     total = len(samples) if isinstance(samples, Sized) else None
 
-    def later(source: Any) -> Iterator[Row]:
-        return _rows(_samples(source, None), chosen, concurrency, Window())
-
     def numbers(done: Iterator[int]) -> Iterator[int]:
         bar: Callable[[Iterator[int]], Iterator[int]] = progress_bar(progress, total)
         for number in bar(done):
@@ -184,16 +185,30 @@ def _evaluate(
             yield number
 
     if path is None or path.suffix == ".parquet":
-        by_columns = evaluate_columns(samples, chosen, later, numbers, path)
+        by_columns = evaluate_columns(samples, chosen, numbers, path)
         if by_columns is not None:
             return by_columns
+    origin = None if chosen.calls_model else Origin.of(samples)
+    left_out: list[InvalidSampleError] = []
+
+    def leave_out(error: InvalidSampleError) -> None:
+        if on_bad is None:
+            raise error
+        left_out.append(error)
+        on_bad(error)
+
     shown = progress_bar(progress, total)(
-        _rows(_samples(samples, on_bad), chosen, concurrency, window)
+        _rows(_samples(samples, leave_out), chosen, concurrency, window)
     )
     if path is None:
         return Evaluation(shown)
-    write = write_table if path.suffix == ".parquet" else write_run
-    return Evaluation(write(path, shown), path)
+    if path.suffix != ".parquet":
+        return Evaluation(write_run(path, shown), path)
+    tallies = write_table(path, shown, chosen, lambda: None if left_out else origin)
+    holder: Holder = Nowhere(VALUES_ALONE)
+    if origin is not None and not left_out:
+        holder = Late(of_origin(origin), chosen)
+    return Evaluation.of_tallies(tallies, holder, path)
 
 
 def _chosen(

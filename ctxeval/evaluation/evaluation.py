@@ -80,7 +80,12 @@ class Evaluation:
     @property
     def readable(self) -> bool:
         """Can the rows be gone through? Not where only their values are left."""
-        return not isinstance(self._holder, Nowhere)
+        return not self.unreadable
+
+    @property
+    def unreadable(self) -> str:
+        """Why the rows can't be gone through; "" where they can."""
+        return self._holder.why if isinstance(self._holder, Nowhere) else ""
 
     @property
     def late(self) -> bool:
@@ -296,11 +301,12 @@ class Evaluation:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, keep: bool = True) -> Evaluation:
-        """Read what `save` wrote.
+        """Read what `save` wrote, or `evaluate(…, output=path)`.
 
         Args:
-            path: The file.
-            keep: Keep the rows in memory? Otherwise they are read again where needed.
+            path: The file. Of a .parquet single rows are scored again when they are asked for,
+                where the file of the samples is still there and no model judged.
+            keep: Keep the rows of a .jsonl in memory? Otherwise they are read again where needed.
 
         Raises:
             InvalidArgumentError: It is no run.
@@ -309,6 +315,10 @@ class Evaluation:
         if not isinstance(path, (str, PathLike)):
             raise InvalidArgumentError(f"run: {short(path)} is no path")
         path = Path(path)
+        if path.suffix == ".parquet":
+            from ctxeval.evaluation.parquet_run import read_table
+
+            return cls.of_tallies(*read_table(path), path)
         return cls(read_run(path), None if keep else path)
 
     @classmethod

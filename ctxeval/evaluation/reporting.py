@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ctxeval.evaluation.beside_words import BesideWords
 from ctxeval.evaluation.compare import compare
-from ctxeval.evaluation.holding import VALUES_ALONE
 from ctxeval.evaluation.rows import run_path, unfinished_of
 from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
@@ -91,7 +90,7 @@ def _looked_at(evaluation: Evaluation) -> tuple[Collection[int], tuple[str, ...]
     """Choose the rows that stages and ranks are of, and say so where these are not all."""
     size = len(evaluation)
     if not evaluation.readable:
-        return (), (VALUES_ALONE,)
+        return (), (evaluation.unreadable,)
     if not evaluation.late or size <= LOOKED_AT:
         return range(size), ()
     drawn = random.Random(SEED).sample(range(size), LOOKED_AT)

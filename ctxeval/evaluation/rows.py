@@ -152,10 +152,6 @@ def read_run(path: Path, places: Container[int] | None = None) -> Iterator[Row]:
         InvalidArgumentError: There is no such file, or it is none of these.
         InvalidSampleError: A line is broken; the message names it.
     """
-    if path.suffix == ".parquet" and path.exists():
-        raise InvalidArgumentError(
-            f"run: {path} holds values without verdicts and samples: write a .jsonl to read it back"
-        )
     try:
         lines = path.open("rb")
     except OSError as error:

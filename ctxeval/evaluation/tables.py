@@ -1,19 +1,14 @@
-"""Results as tables: for pandas, for Arrow, for Parquet."""
+"""Results as tables: for pandas, for Arrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from ctxeval.errors import InvalidArgumentError, short
-from ctxeval.evaluation.rows import Row, json_line, unfinished_of
+from ctxeval.evaluation.rows import json_line
 from ctxeval.evaluation.tally import Tally
 from ctxeval.extras import load
 from ctxeval.sample import Sample
-
-TABLE_BATCH = 10_000
 
 
 def flat_rows(
@@ -78,58 +73,3 @@ def _arrow(pa: Any, values: Sequence[Any]) -> Any:
             for value in values
         ]
         return pa.array(texts, pa.string())
-
-
-def write_table(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    """Write ids, values and statuses to a Parquet file while passing the rows on.
-
-    A tenth of `write_run`'s file; verdicts and samples are left out.
-
-    Args:
-        path: The file.
-        rows: The rows.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
-    pa = load("pyarrow", "writing a .parquet file", "arrow")
-    parquet = load("pyarrow.parquet", "writing a .parquet file", "arrow")
-    unfinished = unfinished_of(path)
-    writer = None
-    metrics: list[str] = []
-    rows = iter(rows)
-    try:
-        while batch := list(islice(rows, TABLE_BATCH)):
-            if writer is None:
-                metrics = list(dict.fromkeys(name for row in batch for name in row.results))
-            _all_known(batch, metrics)
-            columns: dict[str, Any] = {
-                "id": pa.array([whole(row.id) for row in batch], pa.string())
-            }
-            for name in metrics:
-                results = [row.results.get(name) for row in batch]
-                values = [one.value if one else None for one in results]
-                columns[name] = pa.array(values, pa.float64())
-                statuses = [one.status if one else None for one in results]
-                columns[f"{name}_status"] = pa.array(statuses, pa.string())
-            table = pa.table(columns)
-            if writer is None:
-                writer = parquet.ParquetWriter(unfinished, table.schema)
-            writer.write_table(table)
-            yield from batch
-    finally:
-        if writer is not None:
-            writer.close()
-    if writer is not None:
-        unfinished.replace(path)
-
-
-def _all_known(batch: Iterable[Row], metrics: Iterable[str]) -> None:
-    """A table's columns are those of its first rows: what comes later must not be lost."""
-    known = set(metrics)
-    for row in batch:
-        if new := row.results.keys() - known:
-            raise InvalidArgumentError(
-                f"output: sample {short(row.id)} has {sorted(new)[0]!r}, which the first "
-                f"{TABLE_BATCH} samples have not: name the metrics, or write .jsonl"
-            )

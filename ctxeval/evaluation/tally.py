@@ -92,12 +92,7 @@ class Tally:
 
     def add(self, row: int, result: MetricResult) -> None:
         """Count a row's result."""
-        self.rows.append(row)
-        self.values.append(float("nan") if result.value is None else result.value)
-        self.statuses.append(STATUSES.index(result.status))
-        if result.value is None:
-            self.lacking.append(row)
-            self.why.append(self.known_reason(result.status, result.reason))
+        self.add_told(row, result.value, STATUSES.index(result.status), result.reason)
         if result.status == "failed":
             low, high = result.bounds or (0.0, 1.0)
             self.low += low
@@ -112,30 +107,40 @@ class Tally:
                     self.repeated += 1
                     self.flipped += verdict.flipped
 
+    def add_told(self, row: int, value: float | None, status: int, reason: str) -> None:
+        """Count what is told of a row's result: its status as an index into `STATUSES`."""
+        self.rows.append(row)
+        self.values.append(float("nan") if value is None else value)
+        self.statuses.append(status)
+        if value is None:
+            self.explain(row, STATUSES[status], reason)
+
+    def explain(self, row: int, status: str, reason: str) -> None:
+        """Say why a row that was counted has no value."""
+        self.lacking.append(row)
+        self.why.append(self.known_reason(status, reason))
+
     def add_column(
         self,
         first: int,
         values: npt.NDArray[np.float64],
         statuses: npt.NDArray[np.int8],
-        *,
-        skipped: bool,
+        counted: npt.NDArray[np.bool_],
     ) -> None:
-        """Count the results of many rows, of which none failed.
+        """Count the results of many rows, without the reasons of those that have no value.
 
         Args:
             first: The number of the first row.
             values: The values, whatever where there is none.
             statuses: Indices into `STATUSES`.
-            skipped: Count those that were skipped? Otherwise they have no result.
+            counted: Which rows have a result.
         """
         import numpy as np  # here, so that `import ctxeval.evaluation` stays quick
 
-        rows = np.arange(first, first + len(values), dtype=np.int64)
-        values = np.where(statuses == STATUSES.index("scored"), values, np.nan)
-        if not skipped:
-            kept = statuses != STATUSES.index("skipped")
-            rows, values, statuses = rows[kept], values[kept], statuses[kept]
-        self.rows.frombytes(rows.tobytes())
+        rows = np.flatnonzero(counted) + first
+        values = np.where(statuses == STATUSES.index("scored"), values, np.nan)[counted]
+        statuses = statuses[counted]
+        self.rows.frombytes(rows.astype(np.int64).tobytes())
         self.values.frombytes(values.tobytes())
         self.statuses += statuses.tobytes()
 

@@ -24,7 +24,7 @@ OUTPUTS = {
 """How the outputs of LangSmith's examples are called here; other names stay."""
 
 
-def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Iterator[Sample]:
+def read_samples(source: Any, *, metadata_columns: Collection[str] = ()) -> Samples:
     """Go through the samples of any source, one by one.
 
     Columns, keys and attributes have the names of a `Sample`'s fields. A string in the

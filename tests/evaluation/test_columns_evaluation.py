@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 import ctxeval
-from ctxeval import InvalidArgumentError, InvalidSampleError, aevaluate, evaluate
+from ctxeval import InvalidArgumentError, InvalidSampleError, aevaluate, evaluate, read_samples
 from ctxeval.evaluation import evaluate as module
 from ctxeval.evaluation import reporting
-from ctxeval.evaluation.columns import evaluating, joining, opening
+from ctxeval.evaluation.columns import evaluating, joining, late, opening
 from ctxeval.evaluation.reporting import report_of
-from ctxeval.scoring import begin_all
+from ctxeval.scoring import begin_all, score_all
 
 METRICS = ["ndcg@3", "id_based_context_recall", "non_llm_context_recall"]
 ROWS = [
@@ -60,7 +60,12 @@ def scored_alone(monkeypatch):
         counted.extend(samples)
         return begin_all(samples, metrics)
 
+    def counting_later(samples, metrics):
+        counted.extend(samples)
+        return score_all(samples, metrics)
+
     monkeypatch.setattr(module, "begin_all", counting)
+    monkeypatch.setattr(late, "score_all", counting_later)
     monkeypatch.setattr(joining, "BATCH", 2)
     return counted
 
@@ -226,6 +231,50 @@ def test_a_row_that_is_no_sample(change, said, scored_alone, tmp_path):
     assert evaluation.ids == ["row 0", "row 1", "row 2", "row 3"]
     evaluate(table, METRICS, on_bad=bad.append, output=tmp_path / "out.parquet")
     assert parquet.read_table(tmp_path / "out.parquet").num_rows == 4
+
+
+def with_topics(rows):
+    """Give rows with further columns, one of which has the name of a field."""
+    others = [[{"deep": n}] if n % 2 else None for n in range(len(rows))]
+    return [
+        {**row, "topic": row["metadata"]["topic"], "response": n, "other": others[n]}
+        for n, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "file"])
+@pytest.mark.parametrize("output", [None, "out.parquet"])
+def test_further_columns_go_to_the_metadata(kind, output, scored_alone, tmp_path):
+    rows = with_topics(with_ids(ROWS))
+    columns = ["topic", "response", "other"]
+    table = pa.Table.from_pylist(rows)
+    source = table
+    if kind == "pandas":
+        source = pytest.importorskip("pandas").DataFrame(rows)
+    elif kind == "polars":
+        source = pytest.importorskip("polars").from_arrow(table)
+    elif kind == "file":
+        parquet.write_table(table, tmp_path / "in.parquet", row_group_size=2)
+        source = tmp_path / "in.parquet"
+    expected = evaluate(list(read_samples(rows, metadata_columns=columns)), METRICS)
+    scored_alone.clear()
+    path = output and tmp_path / output
+    found = evaluate(read_samples(source, metadata_columns=columns), METRICS, output=path)
+    assert found.summary() == expected.summary()
+    assert found.failures() == expected.failures()
+    assert found.groups("topic")["odd"].summary() == expected.groups("topic")["odd"].summary()
+    assert scored_alone == []
+    assert as_dicts(found.worst("ndcg@3", 2)) == as_dicts(expected.worst("ndcg@3", 2))
+    assert as_dicts(found.rows) == as_dicts(expected.rows)
+    if kind == "file" and output:
+        again = ctxeval.Evaluation.load(path)
+        assert as_dicts(again.rows) == as_dicts(expected.rows)
+
+
+def test_what_was_begun_to_be_read_goes_on_row_by_row(scored_alone, tmp_path):
+    samples = read_samples(as_arrow(with_ids(ROWS), tmp_path))
+    next(samples)
+    assert evaluate(samples, METRICS).ids == ["row 1", "row 2", "row 3", "row 4"]
 
 
 def test_an_unknown_column_is_told(scored_alone, tmp_path):

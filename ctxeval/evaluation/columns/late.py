@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from ctxeval.evaluation.columns.opening import Opened
 from ctxeval.evaluation.rows import Row
+from ctxeval.naming import MetricSet
 from ctxeval.record.reading import read_samples
 from ctxeval.sample import Sample
+from ctxeval.scoring import score_all
 
-ScoreRows = Callable[[Any], Iterator[Row]]
-"""Scores what was given row by row."""
+AT_ONCE = 256
+"""So many rows are scored together."""
 
 
 class Late:
@@ -19,24 +22,30 @@ class Late:
 
     Args:
         table: The table.
-        score: Scores rows of it.
+        metrics: Metrics that call no model.
     """
 
     late = True
 
-    def __init__(self, table: Opened, score: ScoreRows) -> None:
+    def __init__(self, table: Opened, metrics: MetricSet) -> None:
         """See the class."""
         self._table = table
-        self._score = score
+        self._metrics = metrics
 
     def rows(self) -> Iterator[Row]:
         """See `Holder`."""
-        return self._score(self._table.again())
+        return self._scored(self._table.again())
 
     def at(self, places: Collection[int]) -> Iterator[Row]:
         """See `Holder`."""
-        return self._score(self._table.at(sorted(places))) if places else iter(())
+        return self._scored(self._table.at(sorted(places))) if places else iter(())
 
     def samples(self) -> Iterator[Sample]:
         """See `Holder`."""
         return read_samples(self._table.again())
+
+    def _scored(self, source: Any) -> Iterator[Row]:
+        samples = read_samples(source)
+        while batch := list(islice(samples, AT_ONCE)):
+            for sample, results in zip(batch, score_all(batch, self._metrics), strict=True):
+                yield Row(sample.key, sample, results)

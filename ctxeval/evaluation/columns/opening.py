@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
-from os import PathLike, stat, stat_result
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ctxeval.errors import InvalidArgumentError
+from ctxeval.evaluation.origin import Origin
 from ctxeval.extras import load
 from ctxeval.record.reading import Samples, read_samples
 from ctxeval.record.tables import arrow_batches
@@ -70,6 +71,15 @@ def opened(source: Any) -> Opened | None:
         lambda: source,
         lambda places: _taken(arrow_batches(source) or (), places),
     )
+
+
+def of_origin(origin: Origin) -> Opened:
+    """Open the file that samples were read from, for single ones of them."""
+    if origin.path.suffix.lower() == ".parquet" and find_spec("pyarrow") is not None:
+        found = opened(origin.samples())
+        if found is not None:
+            return found
+    return Opened((), iter(()), origin.samples, origin.samples_at)
 
 
 def _without(table: Opened, metadata: Collection[str]) -> Opened | None:
@@ -138,14 +148,20 @@ def _of_pandas(frame: Any) -> Opened | None:
 def _of_file(path: Path) -> Opened | None:
     pa = load("pyarrow", "a table", "arrow")
     parquet = load("pyarrow.parquet", "a table", "arrow")
+    origin = Origin.of(path)
+    if origin is None:
+        return None
     try:
-        before = stat(path)
         file = parquet.ParquetFile(path)
     except (OSError, pa.ArrowException):
         return None
 
     def again() -> Path:
-        unchanged(path, before)
+        if fault := origin.fault():
+            raise InvalidArgumentError(
+                f"samples: {path} {fault} since it was evaluated, and single "
+                "rows are read from it: evaluate it again"
+            )
         return path
 
     def batches() -> Iterator[Any]:
@@ -165,21 +181,3 @@ def _of_file(path: Path) -> Opened | None:
         return pa.concat_tables(tables)
 
     return Opened(file.schema_arrow.names, batches(), again, at)
-
-
-def unchanged(path: Path, before: stat_result) -> None:
-    """See that a file of samples is still what it was.
-
-    Raises:
-        InvalidArgumentError: It is gone, or has changed.
-    """
-    try:
-        now = stat(path)
-    except OSError:
-        now = None
-    if now is None or (now.st_mtime_ns, now.st_size) != (before.st_mtime_ns, before.st_size):
-        what = "is gone" if now is None else "has changed"
-        raise InvalidArgumentError(
-            f"samples: {path} {what} since it was evaluated, and single "
-            "rows are read from it: evaluate it again"
-        )
