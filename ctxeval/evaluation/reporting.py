@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,9 +14,11 @@ from ctxeval.evaluation.compare import compare
 from ctxeval.evaluation.rows import run_path, unfinished_of
 from ctxeval.evaluation.statistics import Difference
 from ctxeval.report.collecting import Collector
-from ctxeval.report.content import Change, Reason, Report, Score, Shown, histogram
+from ctxeval.report.content import Change, Report, Score, histogram
 from ctxeval.report.document import render_report
-from ctxeval.report.reasons import gathered
+from ctxeval.report.missing import MissingCollector
+from ctxeval.report.reasons import Reason, gathered
+from ctxeval.report.shown import Shown
 from ctxeval.report.view import QueryView
 from ctxeval.report.viewing import view_of_sample
 
@@ -28,6 +31,9 @@ OF_EACH = 5
 
 LOOKED_AT = 5_000
 """Where each row must be scored to be looked at, stages and ranks are those of so many."""
+
+LACKING = 200
+"""So many queries without a value are looked at there, besides."""
 
 SEED = 20240229
 
@@ -49,14 +55,16 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
     worst = _worst(evaluation) if evaluation.readable else {}
     fallen = _fallen(evaluation, baseline) if baseline is not None and evaluation.readable else {}
     looked_at, notes = _looked_at(evaluation)
-    collector, words = Collector(), BesideWords()
+    lacking = _lacking(evaluation)
+    collector, missing, words = Collector(), MissingCollector(evaluation.metrics), BesideWords()
     opened: dict[int, QueryView] = {}
-    wanted = sorted({*looked_at, *worst, *fallen})
+    wanted = sorted({*looked_at, *worst, *fallen, *lacking[:LACKING]})
     for place, row in zip(wanted, evaluation.at(wanted), strict=True):
         view = view_of_row(row)
         if place in looked_at:
             collector.add(view)
             words.add(row)
+        missing.add(view)
         if place in worst or place in fallen:
             opened[place] = view
     before = {}
@@ -78,6 +86,7 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
             for n, values in fallen.items()
         ),
         reasons_of(evaluation, scores),
+        missing.summed(len(lacking)),
         collector.agreements(),
         evaluation.usage,
         None if baseline is None else baseline.usage,
@@ -99,6 +108,15 @@ def _looked_at(evaluation: Evaluation) -> tuple[Collection[int], tuple[str, ...]
         "everything else is of all"
     )
     return set(drawn), (told,)
+
+
+def _lacking(evaluation: Evaluation) -> list[int]:
+    """Find the queries that lack a value of any metric."""
+    if not evaluation.readable:
+        return []
+    metrics = evaluation.metrics
+    scored = Counter(place for metric in metrics for place, _ in evaluation.places(metric))
+    return [place for place in range(len(evaluation)) if scored[place] < len(metrics)]
 
 
 def view_of_row(row: Row) -> QueryView:

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from ctxeval.report.content import Agreement
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a judge that was asked repeatedly agrees with itself.
+
+    Attributes:
+        judge: The judge.
+        what: "chunks" or "claims".
+        verdicts: How many verdicts were voted on.
+        votes: How many votes were cast.
+        unread: How many of these could not be read.
+        unanimous: On how many all readable votes agree.
+        agreement: The share of pairs of votes that agree, in the mean; None without pairs.
+        kappa: Fleiss' kappa: the same, beyond chance; None where chance alone would agree.
+    """
+
+    judge: str
+    what: str
+    verdicts: int
+    votes: int
+    unread: int
+    unanimous: int
+    agreement: float | None
+    kappa: float | None
 
 
 def agreement(judge: str, what: str, votes: list[tuple[bool | None, ...]]) -> Agreement:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from math import isfinite
-from statistics import median
 
-from ctxeval.report.agreement import agreement
-from ctxeval.report.content import Agreement, Funnel, FunnelStage, Rank, Ranking
-from ctxeval.report.view import ChunkView, QueryView, StageView
+from ctxeval.report.agreement import Agreement, agreement
+from ctxeval.report.funnel import Funnel, StageSum
+from ctxeval.report.ranking import Ranking, RankSum
+from ctxeval.report.view import ChunkView, QueryView
 
 RANKS = 20
 """So many ranks are told apart."""
@@ -24,8 +22,8 @@ class Collector:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._stages: dict[tuple[str, str, int], _Stage] = {}
-        self._ranks: dict[int, _Rank] = {}
+        self._stages: dict[tuple[str, str, int], StageSum] = {}
+        self._ranks: dict[int, RankSum] = {}
         self._behind = 0
         self._judged: Counter[str] = Counter()
         self._found: Counter[str] = Counter()
@@ -39,7 +37,7 @@ class Collector:
             key = (*named, seen[named])
             seen[named] += 1
             given = [chunk for source in stage.sources for chunk in view.stages[source].chunks]
-            self._stages.setdefault(key, _Stage()).add(place, stage, given)
+            self._stages.setdefault(key, StageSum()).add(place, stage, given)
             self._found.update(found.judge for found in stage.found)
         if view.stages and not view.stages[-1].error:
             self._add_ranks(view.stages[-1].chunks)
@@ -50,7 +48,7 @@ class Collector:
             for verdict in chunk.verdicts:
                 self._judged[verdict.judge] += 1
             if chunk.rank <= RANKS:
-                self._ranks.setdefault(chunk.rank, _Rank()).add(chunk)
+                self._ranks.setdefault(chunk.rank, RankSum()).add(chunk)
             else:
                 self._behind += 1
 
@@ -93,118 +91,3 @@ class Collector:
 def _ordered(said: Counter[str]) -> list[str]:
     """Put judges in order: exact ones first, then those who said most."""
     return sorted(said, key=lambda judge: (judge.startswith("model"), -said[judge]))
-
-
-@dataclass(slots=True)
-class _Counts:
-    """What one judge says of one stage, over all queries."""
-
-    relevant: int = 0
-    judged: int = 0
-    queries: int = 0
-    lost: int = 0
-    hits: int = 0
-    covered: int = 0
-    expected: int = 0
-    unknown: int = 0
-
-
-@dataclass(slots=True)
-class _Stage:
-    queries: int = 0
-    failed: int = 0
-    empty: int = 0
-    fed: int = 0
-    chunks: int = 0
-    places: int = 0
-    latencies: list[float] = field(default_factory=list)
-    counts: dict[str, _Counts] = field(default_factory=lambda: defaultdict(_Counts))
-
-    @property
-    def place(self) -> float:
-        return self.places / self.queries
-
-    def add(self, place: int, stage: StageView, given: list[ChunkView]) -> None:
-        self.queries += 1
-        self.places += place
-        self.failed += bool(stage.error)
-        self.empty += not (stage.chunks or stage.error)
-        self.fed += bool(stage.sources)
-        self.chunks += len(stage.chunks)
-        if stage.latency and isfinite(stage.latency):
-            self.latencies.append(stage.latency)
-        relevant = _relevant(stage.chunks)
-        for chunk in stage.chunks:
-            for verdict in chunk.verdicts:
-                self.counts[verdict.judge].judged += verdict.value is not None
-        for judge in _who_judged(stage):
-            self.counts[judge].queries += 1
-        for judge, names in relevant.items():
-            self.counts[judge].relevant += len(names)
-            self.counts[judge].hits += 1
-        for judge, names in _relevant(given).items():
-            self.counts[judge].lost += len(names - relevant.get(judge, set()))
-        for found in stage.found:
-            self.counts[found.judge].covered += found.covered
-            self.counts[found.judge].expected += found.expected
-            self.counts[found.judge].unknown += found.unknown
-
-    def summed(self, kind: str, name: str, judge: str) -> FunnelStage:
-        counts = self.counts[judge]
-        return FunnelStage(
-            kind,
-            name,
-            self.queries,
-            self.failed,
-            self.chunks,
-            counts.relevant,
-            self.chunks - counts.judged,
-            counts.queries,
-            self.empty,
-            counts.lost if self.fed else None,
-            counts.covered,
-            counts.expected,
-            counts.unknown,
-            counts.hits,
-            median(self.latencies) if self.latencies else None,
-        )
-
-
-def _who_judged(stage: StageView) -> set[str]:
-    """Give the judges whose verdict on any of a stage's chunks is known; of no chunks, all are."""
-    if not stage.chunks:
-        return {found.judge for found in stage.found}
-    said = (verdict for chunk in stage.chunks for verdict in chunk.verdicts)
-    return {verdict.judge for verdict in said if verdict.value is not None}
-
-
-def _relevant(chunks: Iterable[ChunkView]) -> dict[str, set[str]]:
-    """Name the relevant chunks by each judge."""
-    names: dict[str, set[str]] = {}
-    for chunk in chunks:
-        for verdict in chunk.verdicts:
-            if verdict.value:
-                names.setdefault(verdict.judge, set()).add(chunk.id or chunk.text)
-    return names
-
-
-@dataclass(slots=True)
-class _Rank:
-    chunks: int = 0
-    scores: list[float] = field(default_factory=list)
-    relevant: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)
-
-    def add(self, chunk: ChunkView) -> None:
-        self.chunks += 1
-        if chunk.score is not None and isfinite(chunk.score):
-            self.scores.append(chunk.score)
-        for verdict in chunk.verdicts:
-            if verdict.value is not None:
-                self.judged[verdict.judge] += 1
-                self.relevant[verdict.judge] += verdict.value
-
-    def summed(self, rank: int, judges: tuple[str, ...]) -> Rank:
-        of_each = tuple((self.relevant[judge], self.judged[judge]) for judge in judges)
-        mean = sum(self.scores) / len(self.scores) if self.scores else None
-        return Rank(rank, self.chunks, of_each, mean)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ctxeval.report.view import QueryView
+from ctxeval.report.agreement import Agreement
+from ctxeval.report.funnel import Funnel
+from ctxeval.report.missing import Missing
+from ctxeval.report.ranking import Ranking
+from ctxeval.report.reasons import Reason
+from ctxeval.report.shown import Shown
 from ctxeval.verdicts import Usage
 
 BINS = ("0", *(f"0.{n}–0.{n + 1}" for n in range(9)), "0.9–1", "1")
@@ -117,168 +122,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class FunnelStage:
-    """One stage of all queries that have it.
-
-    Attributes:
-        kind: "retrieve", "rerank" or "prompt".
-        name: The retriever's name.
-        queries: How many queries have the stage.
-        failed: In how many it failed.
-        chunks: How many chunks it gave, over all queries.
-        relevant: How many of these are relevant, repeats aside.
-        unjudged: Of how many no verdict is known.
-        judged: In how many queries anything was judged.
-        empty: In how many it gave nothing, without failing.
-        lost: How many relevant chunks it was given and did not pass on; None where it was
-            given none.
-        covered: How many units of what was expected its chunks cover.
-        expected: How many units were expected of it.
-        unknown: Of how many of these it is not known whether its chunks cover them.
-        hits: In how many queries it holds a relevant chunk.
-        seconds: How long it took, in the median; None where that is not known.
-    """
-
-    kind: str
-    name: str
-    queries: int
-    failed: int
-    chunks: int
-    relevant: int
-    unjudged: int
-    judged: int
-    empty: int
-    lost: int | None
-    covered: int
-    expected: int
-    unknown: int
-    hits: int
-    seconds: float | None
-
-    @property
-    def known(self) -> int:
-        """Of how many expected units it is known whether they were found."""
-        return self.expected - self.unknown
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the numbers leave out, a few words each."""
-        queries = "query" if self.empty == 1 else "queries"
-        chunks = "chunk" if self.unjudged == 1 else "chunks"
-        told = (
-            (self.failed, f"failed in {self.failed:,}"),
-            (self.empty, f"gave nothing in {self.empty:,} {queries}"),
-            (self.unjudged, f"{self.unjudged:,} {chunks} not judged"),
-            (self.unknown, f"{self.unknown:,} of what was expected not judged"),
-        )
-        return tuple(words for n, words in told if n)
-
-
-@dataclass(frozen=True, slots=True)
-class Funnel:
-    """Where relevant chunks get lost.
-
-    Attributes:
-        judge: Who says which chunks are relevant.
-        stages: The stages that most queries have, first one first.
-        left: How many stages there are besides.
-    """
-
-    judge: str
-    stages: tuple[FunnelStage, ...]
-    left: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """One rank of what the queries retrieved in the end.
-
-    Attributes:
-        rank: From 1.
-        chunks: How many queries have a chunk there.
-        relevant: Per judge, how many of these chunks are relevant and how many were judged.
-        score: What the retriever gave them, in the mean; None where that is not known.
-    """
-
-    rank: int
-    chunks: int
-    relevant: tuple[tuple[int, int], ...]
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """How relevant the chunks are, rank by rank.
-
-    Attributes:
-        judges: Who says so.
-        ranks: The ranks, best first.
-        left: How many chunks stand behind them.
-    """
-
-    judges: tuple[str, ...]
-    ranks: tuple[Rank, ...]
-    left: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why results have no value.
-
-    Attributes:
-        metrics: The metrics' names.
-        status: "undefined", "failed" or "skipped".
-        reason: Why.
-        queries: In how many queries, of each of the metrics.
-    """
-
-    metrics: tuple[str, ...]
-    status: str
-    reason: str
-    queries: int
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How far a judge that was asked repeatedly agrees with itself.
-
-    Attributes:
-        judge: The judge.
-        what: "chunks" or "claims".
-        verdicts: How many verdicts were voted on.
-        votes: How many votes were cast.
-        unread: How many of these could not be read.
-        unanimous: On how many all readable votes agree.
-        agreement: The share of pairs of votes that agree, in the mean; None without pairs.
-        kappa: Fleiss' kappa: the same, beyond chance; None where chance alone would agree.
-    """
-
-    judge: str
-    what: str
-    verdicts: int
-    votes: int
-    unread: int
-    unanimous: int
-    agreement: float | None
-    kappa: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One query that the report opens.
-
-    Attributes:
-        view: The query.
-        values: The metrics by which it stands out: name, value, and the baseline's value.
-        before: The query in the baseline, where it is compared with it.
-    """
-
-    view: QueryView
-    values: tuple[tuple[str, float, float | None], ...]
-    before: QueryView | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What a report says.
 
@@ -294,6 +137,7 @@ class Report:
         worst: The queries with the lowest values.
         fallen: The queries that lost most against the baseline.
         reasons: Why values are missing, the most frequent first.
+        missing: The queries that lack one.
         agreements: How far judges agree with themselves, where they were asked repeatedly.
         usage: What the judging cost.
         usage_before: What the baseline's cost.
@@ -312,6 +156,7 @@ class Report:
     worst: tuple[Shown, ...]
     fallen: tuple[Shown, ...]
     reasons: tuple[Reason, ...]
+    missing: Missing
     agreements: tuple[Agreement, ...]
     usage: Usage
     usage_before: Usage | None

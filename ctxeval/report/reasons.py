@@ -5,14 +5,36 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ctxeval.report.content import Reason
 from ctxeval.report.wording import line
 
 _OWN = re.compile(r"\d+|(?<!\w)(['\"]).*\1(?!\w)", re.DOTALL)
 """What reasons of the same kind have of their own: numbers, and what is quoted."""
 
 UNASKED = "the query lacks the fields, so the metric was not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why results have no value.
+
+    Attributes:
+        metrics: The metrics' names.
+        status: "undefined", "failed" or "skipped".
+        reason: Why.
+        queries: In how many queries, of each of the metrics.
+    """
+
+    metrics: tuple[str, ...]
+    status: str
+    reason: str
+    queries: int
+
+
+def kind_of(reason: str) -> str:
+    """Give what a reason shares with others of its kind."""
+    return _OWN.sub("", reason)
 
 
 def gathered(
@@ -31,7 +53,7 @@ def gathered(
     kinds: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for (metric, status, reason), queries in counts.items():
         if queries > 0:
-            kinds[metric, status, _OWN.sub("", reason)][reason] += queries
+            kinds[metric, status, kind_of(reason)][reason] += queries
     alike: dict[tuple[int, str, str], list[str]] = {}
     for (metric, status, _), of_kind in kinds.items():
         ((reason, _),) = of_kind.most_common(1)

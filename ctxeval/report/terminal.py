@@ -14,7 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxeval.report import wording
-from ctxeval.report.content import Agreement, Change, Funnel, Ranking, Reason, Report, Score, Shown
+from ctxeval.report.agreement import Agreement
+from ctxeval.report.content import Change, Report, Score
+from ctxeval.report.funnel import Funnel
+from ctxeval.report.missing import Missing
+from ctxeval.report.ranking import Ranking
+from ctxeval.report.reasons import Reason
+from ctxeval.report.shown import Shown
 from ctxeval.report.text import show_queries
 from ctxeval.verdicts import Usage
 
@@ -66,6 +72,9 @@ def show_report(report: Report, console: Console) -> None:
             _show_opened(shown, console)
     _title("Missing values", console)
     show_missing(report.scores, report.reasons, console)
+    if report.missing.opened:
+        _title("Queries without a value", console)
+        _show_lacking(report.missing, console)
     if report.agreements:
         _title("Agreement of the judge", console)
         _show_agreements(report.agreements, console)
@@ -187,8 +196,20 @@ def _show_opened(opened: Sequence[Shown], console: Console) -> None:
         )
         console.print(Text(f"\n{values}; {wording.line(wording.missed(shown.view), 200)}"))
         show_queries([shown.view], console, chunks=CHUNKS)
-    if len(opened) > WORST:
-        console.print(f"{len(opened) - WORST} more: ctxeval report shows them all")
+    _print_more(len(opened) - WORST, console)
+
+
+def _show_lacking(missing: Missing, console: Console) -> None:
+    for one in missing.opened[:WORST]:
+        said = ", ".join(f"{wording.line(lack.name, 80)} {lack.status}" for lack in one.lacking)
+        console.print(Text(f"\n{said}"))
+        show_queries([one.view], console, chunks=CHUNKS)
+    _print_more(len(missing.opened) - WORST + len(missing.named) + missing.left, console)
+
+
+def _print_more(left: int, console: Console) -> None:
+    if left > 0:
+        console.print(f"{wording.count(left)} more: ctxeval report shows them")
 
 
 def show_missing(scores: Sequence[Score], reasons: Sequence[Reason], console: Console) -> None:

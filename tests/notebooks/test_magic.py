@@ -233,6 +233,18 @@ def test_an_endpoint_that_gives_no_reply_is_told_where_its_score_would_stand(ker
     assert "credit" in shown.html
 
 
+def test_what_could_not_be_judged_stands_before_the_worst(kernel):
+    pytest.importorskip("openai")
+    with OpenAIServer(ScriptedLLM(), replies=[NO_CREDIT]) as server:
+        model = f"--model tiny --base-url {server.url}"
+        kernel.run(f"%ctxeval on --metrics context_relevance {model}")
+        kernel.run("chain.invoke('this one fails');", late=2)
+        kernel.run("chain.invoke('this one is bad');", late=2)
+        (shown,) = kernel.run("%ctxeval report")
+    assert "What could not be judged first, then the worst" in shown.text
+    assert shown.text.index("this one fails") < shown.text.index("this one is bad")
+
+
 def test_queries_that_are_not_shown_update_nothing(kernel):
     kernel.run("%ctxeval on --references references --model judge")
     shown = kernel.run("for n in range(60): chain.invoke(f'unseen {n}')", late=5)

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from ctxeval.report.content import Reason
-from ctxeval.report.reasons import UNASKED, gathered
+from ctxeval.report.reasons import UNASKED, Reason, gathered
 
 
 def test_metrics_with_the_same_reason_stand_together():

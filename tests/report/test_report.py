@@ -48,6 +48,7 @@ def words(page):
         "Queries that lost most",
         "Worst queries",
         "Missing values",
+        "Queries without a value",
         "Reasons",
         "Agreement of the judge",
         "Cost",

@@ -31,7 +31,7 @@ def printed(report):
 
 def test_it_has_every_section(report, printed):
     headings = re.findall(r"<h2[^>]*>([^<]*)</h2>", render_report(report))
-    assert len(headings) == 9
+    assert len(headings) == 10
     for heading in headings[1:]:  # the scores stand first, without one
         assert f"\n{heading}\n" in printed
 

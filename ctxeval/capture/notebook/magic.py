@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.capture.notebook.display import Output, show
@@ -10,6 +12,9 @@ from ctxeval.capture.recorder import Recorder
 from ctxeval.capture.trace import install_adapters
 from ctxeval.errors import CtxEvalError, InvalidArgumentError, MissingExtraError
 from ctxeval.record.query import QueryRecord
+
+FAILED = 5
+"""So many queries that could not be judged are shown before the worst ones."""
 
 if TYPE_CHECKING:
     from ctxeval.capture.notebook.extension import Tracing
@@ -93,14 +98,30 @@ class Magic:
 
         scores: tuple[Score, ...] = ()
         notes = recorder.notes
-        records = sorted(recorder.records, key=_mean)
+        failed = _failed(recorder.records)
+        shown = {record.id for record in failed}
+        others = (record for record in recorder.records if record.id not in shown)
+        records = [*failed, *sorted(others, key=_mean)]
         if len(records) > 1:
-            notes = [*notes, "The worst first, by the mean of their scores."]
+            first = (
+                "What could not be judged first, then the worst" if failed else "The worst first"
+            )
+            notes = [*notes, f"{first}, by the mean of their scores."]
             try:
                 scores = scores_of(recorder.evaluation())
             except MissingExtraError as error:
                 notes = [*notes, str(error)]
         Output(records, notes, scores).show()
+
+
+def _failed(records: Iterable[QueryRecord]) -> list[QueryRecord]:
+    """Give the first few that could not be judged."""
+    failed = (
+        record
+        for record in records
+        if any(score.status == "failed" for score in record.scores.values())
+    )
+    return list(islice(failed, FAILED))
 
 
 def _mean(record: QueryRecord) -> float:
