@@ -54,20 +54,28 @@ def options(
 
 
 @app.command()
-def demo(as_json: AsJson = False) -> None:
-    """Evaluate a BM25 retriever over Python's own language reference.
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the run goes, a .jsonl.")
+    ] = Path("ctxeval-demo.jsonl"),
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a BM25 retriever over Python's own language reference, and keep the run.
 
     No key, no network. Example: ctxeval demo
     """
     with errors():
         from ctxeval.demo.run import run_demo
         from ctxeval.demo.show import show, to_data
+        from ctxeval.evaluation.rows import run_path
 
+        run_path(output, "--output", (".jsonl",))
         found = run_demo()
+        path = found.evaluation.save(output)
         if as_json:
-            print_json(to_data(found))
+            print_json({"run": str(path), **to_data(found)})
         else:
-            show(found, console())
+            show(found, path, console())
 
 
 @app.command()

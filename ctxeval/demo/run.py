@@ -8,6 +8,7 @@ from ctxeval.capture.recorder import Recorder
 from ctxeval.demo.corpus import load_passages
 from ctxeval.demo.questions import Question, usable
 from ctxeval.errors import CtxEvalError, MissingExtraError
+from ctxeval.evaluation.evaluation import Evaluation
 from ctxeval.evaluation.statistics import Interval, mean_interval
 from ctxeval.record.query import QueryRecord
 from ctxeval.record.references import References
@@ -21,12 +22,14 @@ class Demo:
     """What the demo found.
 
     Attributes:
+        evaluation: The queries summed up, to be saved as a run.
         records: The captured queries.
         questions: The questions, in the order of the records.
         left_out: The questions whose passage this Python's reference does not have.
         passages: How many passages were searched.
     """
 
+    evaluation: Evaluation
     records: list[QueryRecord]
     questions: list[Question]
     left_out: list[Question]
@@ -82,4 +85,5 @@ def run_demo() -> Demo:
     retriever = BM25Retriever(passages=passages)
     for question, _ in asked:
         retriever.invoke(question.text, config={"callbacks": [handler]})
-    return Demo(recorder.records, [question for question, _ in asked], left_out, len(passages))
+    questions = [question for question, _ in asked]
+    return Demo(recorder.evaluation(), recorder.records, questions, left_out, len(passages))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -25,12 +27,24 @@ retrieved for them:
     print(handler.records[0].scores)
 
 No list yet? Give llm=ctxeval.llm_factory("…") instead, and a model judges the
-context_relevance without any reference. The demo as JSON: ctxeval demo --json
+context_relevance without any reference.
 """
 
+KEPT = """\
+The run is in {run}. Open it, or make a report of it:
 
-def show(demo: Demo, console: Console) -> None:
-    """Print the table of metrics, the styles side by side, and the worst questions."""
+    ctxeval show {name}
+    ctxeval report {name} -o {page}"""
+
+
+def show(demo: Demo, run: Path, console: Console) -> None:
+    """Print the table of metrics, the styles side by side, the worst questions, and where they are.
+
+    Args:
+        demo: What the demo found.
+        run: Where it is saved.
+        console: Where to print.
+    """
     n = len(demo.records)
     console.print(
         f"[bold]{n} questions[/bold] to Python's own language reference, "
@@ -65,6 +79,9 @@ def show(demo: Demo, console: Console) -> None:
     console.print()
     console.rule("Next")
     console.print(NEXT, markup=False, highlight=False, soft_wrap=True)
+    name, page = quote(str(run)), quote(str(run.with_suffix(".html")))
+    kept = KEPT.format(run=run, name=name, page=page)
+    console.print(kept, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_query(record: QueryRecord, console: Console) -> None:

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from ctxeval import Evaluation
+from ctxeval.evaluation.statistics import Interval, mean_interval
+
 pytest.importorskip("bm25s")
 pytest.importorskip("langchain_core")
 pytest.importorskip("rich")
@@ -14,21 +17,27 @@ pytest.importorskip("scipy")
 pytest.importorskip("typer")
 
 
-def ctxeval(*arguments):
+def ctxeval(folder, *arguments):
     return subprocess.run(
         [sys.executable, "-m", "ctxeval.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=100,
         encoding="utf-8",
+        cwd=folder,
         env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
         check=True,
     ).stdout
 
 
 @pytest.fixture(scope="module")
-def found():
-    return json.loads(ctxeval("demo", "--json"))
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return json.loads(ctxeval(folder, "demo", "--json", "-o", "found.jsonl"))
 
 
 def test_the_json_adds_up(found):
@@ -47,8 +56,8 @@ def test_the_json_adds_up(found):
         assert query["scores"]["reciprocal_rank"] == (1 / min(ranks) if ranks else 0)
 
 
-def test_the_text_tells_means_worst_questions_and_what_is_next(found):
-    printed = ctxeval("demo")
+def test_the_text_tells_means_worst_questions_and_what_is_next(found, folder):
+    printed = ctxeval(folder, "demo")
     for name, metric in found["metrics"].items():
         line = next(line for line in printed.splitlines() if name in line)
         assert f"{metric['mean']:.3f}" in line
@@ -57,7 +66,21 @@ def test_the_text_tells_means_worst_questions_and_what_is_next(found):
     assert printed.count("missed:") + printed.count("found late:") == 5
     assert 'config={"callbacks": [handler]}' in printed
     assert max(map(len, printed.splitlines())) <= 90
+    *_, show, report = printed.splitlines()
+    for command in (show, report):
+        name, *arguments = command.split()
+        assert name == "ctxeval"
+        told = ctxeval(folder, *arguments)
+        assert "ndcg@10" in told or "The report is in ctxeval-demo.html" in told
+    assert (folder / "ctxeval-demo.html").stat().st_size > 10_000
+
+
+def test_the_run_holds_what_was_found(found, folder):
+    assert found["run"] == "found.jsonl"
+    run = Evaluation.load(folder / "found.jsonl")
+    for name, metric in found["metrics"].items():
+        assert mean_interval(list(run.values(name).values())) == Interval(**metric)
 
 
 def test_the_version():
-    assert ctxeval("--version").startswith("ctxeval 0.")
+    assert ctxeval(".", "--version").startswith("ctxeval 0.")
