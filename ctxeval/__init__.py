@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from ctxeval.llm.factory import llm_factory
     from ctxeval.llm.loop import in_thread
     from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM
+    from ctxeval.llm.ways import Ways
     from ctxeval.naming import Metrics, MetricSet, metric_by_name, resolve_metrics
     from ctxeval.record.query import Chunk, QueryRecord, QueryStatus, Retrieval, text_id
     from ctxeval.record.reading import read_samples
@@ -111,6 +112,7 @@ _LAZY = {
     "Completion": "ctxeval.llm.protocol",
     "FirstToken": "ctxeval.llm.protocol",
     "FirstTokenLLM": "ctxeval.llm.protocol",
+    "Ways": "ctxeval.llm.ways",
     "Store": "ctxeval.store.store",
     "in_thread": "ctxeval.llm.loop",
     "Chunk": "ctxeval.record.query",
@@ -196,6 +198,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verdicts",
+    "Ways",
     "aevaluate",
     "ascore",
     "calibrate",

@@ -11,15 +11,12 @@ from typing import Any, NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from ctxeval import LLM, Completion, InvalidArgumentError, in_thread
+from ctxeval import LLM, Completion, InvalidArgumentError, Ways, in_thread
 from ctxeval_langchain.completions import completion_of, fault, refuses, stopped
 from ctxeval_langchain.identity import identity_of
 
 _CAPS = ("max_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 """How the fields of chat models name the cap on the output."""
-
-_ROOM_TO_REASON = 4
-"""What the cap is multiplied by once a model has shown that it reasons within it."""
 
 
 def as_llm(chat_model: BaseChatModel, *, concurrency: int = 16) -> LLM:
@@ -68,8 +65,7 @@ class _ChatModelLLM:
         self._identity = identity_of(model)
         self._cap = next((name for name in _CAPS if name in kind.model_fields), "")
         self._has_async = kind._agenerate is not BaseChatModel._agenerate
-        self._reasons = False
-        self._way = _Way(_offers_structure(model), bool(self._cap))
+        self._ways = Ways(_Way(_offers_structure(model), bool(self._cap)), self._poorer)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -87,22 +83,14 @@ class _ChatModelLLM:
         max_tokens: int | None = None,
     ) -> Completion:
         """Ask the model; see `LLM.complete`."""
-        way = self._way
-        while True:
-            try:
-                message = await self._send(messages, schema, max_tokens, way)
-            except Exception as error:
-                if (completion := stopped(error)) is not None:
-                    return completion
-                poorer = self._poorer(way, error)
-                if poorer is None:
-                    raise fault(error)(self._say(error)) from error
-                way = poorer
-            else:
-                self._way = way  # only now is it known that what was left out was to blame
-                completion = completion_of(message)
-                self._reasons = self._reasons or completion.usage.reasoning_tokens > 0
+        try:
+            return await self._ways.ask(
+                lambda way: self._send(messages, schema, max_tokens, way), completion_of
+            )
+        except Exception as error:
+            if (completion := stopped(error)) is not None:
                 return completion
+            raise fault(error)(self._say(error)) from error
 
     async def _send(
         self,
@@ -114,8 +102,7 @@ class _ChatModelLLM:
         asked: Any = self._model
         if way.capped and max_tokens is not None:
             # A binding has no structured output, so the cap is set on a copy of the model.
-            room = _ROOM_TO_REASON if self._reasons else 1
-            asked = asked.model_copy(update={self._cap: max_tokens * room})
+            asked = asked.model_copy(update={self._cap: self._ways.capped(max_tokens)})
         if way.structured:
             asked = _structured(asked, schema)
         said = [dict(message) for message in messages]
@@ -131,6 +118,8 @@ class _ChatModelLLM:
 
     def _poorer(self, way: _Way, error: Exception) -> _Way | None:
         """Say what to try after an error; None: nothing."""
+        if stopped(error) is not None:
+            return None
         if isinstance(error, NotImplementedError) and way.in_thread and self._has_async:
             return way._replace(in_thread=False)
         if not refuses(error):

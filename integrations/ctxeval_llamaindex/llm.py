@@ -19,14 +19,12 @@ from ctxeval import (
     InvalidArgumentError,
     JudgeError,
     QuotaError,
+    Ways,
     in_thread,
 )
 from ctxeval_llamaindex.identity import identity_of
 from ctxeval_llamaindex.replies import overflows, read_reply, status_of, without_keys
 from ctxeval_llamaindex.suppression import suppress
-
-_ROOM_TO_REASON = 4
-"""What the cap is multiplied by where a model reasons within it."""
 
 
 def as_llm(llm: BaseLLM, *, concurrency: int = 16) -> LLM:
@@ -83,20 +81,6 @@ class _Way(NamedTuple):
     caps: tuple[str, ...]
     by_chat: bool = True
 
-    def options(
-        self, schema: Mapping[str, Any], max_tokens: int | None, reasons: bool
-    ) -> dict[str, Any]:
-        """Write what is asked for besides the messages."""
-        options: dict[str, Any] = {}
-        if self.caps and max_tokens is not None:
-            # Models that want the newer name spend part of the cap on reasoning.
-            newer = self.caps[0] == "max_completion_tokens"
-            options[self.caps[0]] = max_tokens * (_ROOM_TO_REASON if reasons or newer else 1)
-        if self.structured:
-            named = {"name": "verdicts", "strict": True, "schema": schema}
-            options["response_format"] = {"type": "json_schema", "json_schema": named}
-        return options
-
 
 class _LlamaIndexLLM:
     """An `LLM` made of a model of LlamaIndex's; see `as_llm`."""
@@ -105,10 +89,9 @@ class _LlamaIndexLLM:
         self.concurrency = concurrency
         self._model = model
         self._identity = identity_of(model)
-        self._reasons = False
         like_openai = any(kind.__name__ == "OpenAI" for kind in type(model).__mro__)
         caps = ("max_tokens", "max_completion_tokens") if like_openai else ("max_tokens",)
-        self._way = _Way(like_openai, caps)
+        self._ways = Ways(_Way(like_openai, caps), _poorer)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -126,28 +109,31 @@ class _LlamaIndexLLM:
         max_tokens: int | None = None,
     ) -> Completion:
         """Ask the model; see `LLM.complete`."""
-        way = self._way
         said = [ChatMessage(role=m["role"], content=m["content"]) for m in messages]
-        while True:
-            options = way.options(schema, max_tokens, self._reasons)
-            try:
-                reply = await self._send(said, options, way.by_chat)
-            except Exception as error:
-                poorer = None if overflows(error) else _poorer(way, error)
-                if poorer is None:
-                    raise self._error(error) from error
-                way = poorer
-            else:
-                self._way = way  # only now is it known that what was left out was to blame
-                completion = read_reply(reply)
-                self._reasons = self._reasons or completion.usage.reasoning_tokens > 0
-                return completion
+        try:
+            return await self._ways.ask(
+                lambda way: self._send(said, schema, max_tokens, way), read_reply
+            )
+        except Exception as error:
+            raise self._error(error) from error
 
     async def _send(
-        self, said: list[ChatMessage], options: dict[str, Any], by_chat: bool
+        self,
+        said: list[ChatMessage],
+        schema: Mapping[str, Any],
+        max_tokens: int | None,
+        way: _Way,
     ) -> ChatResponse:
+        options: dict[str, Any] = {}
+        if way.caps and max_tokens is not None:
+            # Models that want the newer name spend part of the cap on reasoning.
+            newer = way.caps[0] == "max_completion_tokens"
+            options[way.caps[0]] = self._ways.capped(max_tokens, reasons=newer)
+        if way.structured:
+            named = {"name": "verdicts", "strict": True, "schema": schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": named}
         # An empty context: the application's tags, spans and handlers are not in it.
-        if by_chat:
+        if way.by_chat:
             return await in_thread(lambda: self._chat(said, options), Context())
         call = self._achat(said, options)
         return await asyncio.get_running_loop().create_task(call, context=Context())
@@ -171,6 +157,8 @@ class _LlamaIndexLLM:
 
 def _poorer(way: _Way, error: Exception) -> _Way | None:
     """Say what to try after an error; None: nothing."""
+    if overflows(error):
+        return None
     if isinstance(error, NotImplementedError) and way.by_chat:
         return way._replace(by_chat=False)
     status = status_of(error)
