@@ -215,7 +215,8 @@ class Recorder:
         Args:
             order: The query's place in the order of asking: what `next_order` gave at its
                 beginning.
-            trace_id: What names the query; it decides whether it is sampled.
+            trace_id: What names the query; it decides whether it is sampled. None: where it may
+                turn out to be several queries, each record's own id decides.
             make: Makes the record, on the worker's thread, or the records, where it turns out
                 to be several queries. A record with an id that has been there takes the
                 earlier one's place.
@@ -239,7 +240,7 @@ class Recorder:
         make: Callable[[], QueryRecord | Sequence[QueryRecord]],
         traced: TraceSpan | None,
     ) -> None:
-        if not self._sampled(trace_id):
+        if trace_id is not None and not self._sampled(trace_id):
             self.dropped["not sampled"] += 1
             return
         try:
@@ -251,6 +252,9 @@ class Recorder:
             self._notices.drop("it could not be read")
             return
         for record in [made] if isinstance(made, QueryRecord) else made:
+            if trace_id is None and not self._sampled(record.id):
+                self.dropped["not sampled"] += 1
+                continue
             record.traced = record.traced or traced
             if (prepared := self._processing.prepare(record)) is not None:
                 self._processing.process(prepared, self._place(order, prepared))

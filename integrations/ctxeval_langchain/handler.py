@@ -280,17 +280,20 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
             if query.interrupted or self._reader.answer(query) is None:
                 self._interrupted.remember(query, str(thread))
         if query.retrievals:
-            self.recorder.submit(query.order, query.root_id, partial(self._records, query))
+            self._submit(query, partial(self._records, query))
         elif not query.interrupted and not query.holds_queries:
             self.recorder.count_without_retrieval()
 
     def _give_up(self, queries: Sequence[Query]) -> None:
         for query in queries:
             if query.retrievals:
-                make = partial(self._records, query, abandoned=True)
-                self.recorder.submit(query.order, query.root_id, make)
+                self._submit(query, partial(self._records, query, abandoned=True))
             elif not query.holds_queries:
                 self.recorder.count_without_retrieval()
+
+    def _submit(self, query: Query, make: Callable[[], list[QueryRecord]]) -> None:
+        # With parts it may be several queries, each of which is sampled by itself.
+        self.recorder.submit(query.order, query.root_id if query.parts is None else None, make)
 
     def _records(self, query: Query, *, abandoned: bool = False) -> list[QueryRecord]:
         if (name := self._query_run_name) is not None:

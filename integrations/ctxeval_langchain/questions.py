@@ -2,7 +2,8 @@
 
 A run with a question of its own is one query, however often it retrieves and whatever it asks
 for that: rewritten, split into parts, by an agent. A run that was given several questions, or
-nothing at all, is as many queries as the runs inside of it that have one each.
+nothing at all, or but documents and tables, is as many queries as the runs inside of it that
+have one each.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
+
 from ctxeval_langchain.queries import Query
 from ctxeval_langchain.reading import fields_of
-
-_UNTOLD = {"input": ""}
-"""What LangChain says that a stream was asked, until its end."""
 
 Ask = Callable[[Any], str | None]
 Answer = Callable[[Query], str | None]
@@ -35,7 +35,7 @@ def queries_in(query: Query, ask: Ask, answer: Answer) -> list[Query]:
     if query.parts is None or ask(query.input) is not None:
         return [query]
     given = _given(query.input, ask)
-    if not given and (not _is_empty(query.input) or query.input == _UNTOLD):
+    if not given and (not _asks_nothing(query.input) or _is_untold(query.input)):
         return [query]  # its question may stand where no rule finds it
     asked = _asked(query, ask, given)
     runs_of = _runs_of(query, asked)
@@ -61,12 +61,23 @@ def _given(value: Any, ask: Ask) -> dict[str, None]:
     return {_normal(text): None for item in items if (text := ask(item)) is not None}
 
 
-def _is_empty(value: Any) -> bool:
+def _asks_nothing(value: Any) -> bool:
+    """Is it sure that no question stands in it? It is empty, or holds but documents and tables."""
     if isinstance(value, str):
         return not value.strip()
-    if isinstance(value, Mapping):
-        return all(map(_is_empty, value.values()))
-    return value is None or (isinstance(value, (list, tuple)) and not value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return all(map(_asks_nothing, value.values() if isinstance(value, Mapping) else value))
+    table = hasattr(value, "itertuples") or hasattr(value, "iter_rows")  # pandas', polars'
+    return value is None or isinstance(value, Document) or table
+
+
+def _is_untold(value: Any) -> bool:
+    """Is it what LangChain says that a stream was asked, until its end?"""
+    # Compared piece by piece: what stands in it may be a table, which compares cell by cell.
+    if not isinstance(value, Mapping) or list(value) != ["input"]:
+        return False
+    asked = value["input"]
+    return isinstance(asked, str) and not asked
 
 
 def _normal(question: str) -> str:

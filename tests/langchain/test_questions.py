@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("langchain_core")
 
+from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from small_chains import PROMPT, WAYS, Echo, Scripted, by_ainvoke, by_invoke, echoed, rag, told
@@ -43,6 +44,10 @@ SEVERAL = {
     "tables of questions": (
         RunnableLambda(lambda given: rag().batch([row["question"] for row in given])),
         [{"question": question, "id": 7, "lang": "en"} for question in QUESTIONS],
+    ),
+    "a list of documents": (
+        RunnableLambda(lambda given: one_after_another([one.page_content for one in given])),
+        [Document(page_content=question) for question in QUESTIONS],
     ),
     "nothing given": (RunnableLambda(lambda _: one_after_another(QUESTIONS)), {}),
 }
@@ -321,6 +326,30 @@ def test_what_was_retrieved_for_no_question_is_left_to_the_run(handler):
     records = [told(one) for one in handler.records]
     assert [one for one in records if one[0] in QUESTIONS] == EACH
     assert [one[3] for one in records if one[0] not in QUESTIONS] == [[echoed("warm up")]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("among", [False, True], ids=["alone", "as the input of a chain"])
+def test_a_table_is_no_question(handler, way, among):
+    frame = pytest.importorskip("pandas").DataFrame({"asked": QUESTIONS, "n": [1, 2, 3]})
+
+    def asks(given):
+        return one_after_another((given["input"] if among else given)["asked"].tolist())
+
+    given = {"input": frame} if among else frame
+    way(RunnableLambda(asks), [given], {"callbacks": [handler]})
+    assert [told(record) for record in handler.records] == EACH
+
+
+def test_each_question_is_sampled_by_itself(make_handler):
+    handler = make_handler(sample_rate=0.5)
+    questions = [f"what is {n}?" for n in range(40)]
+    for _ in range(2):
+        RunnableLambda(one_after_another).invoke(questions, {"callbacks": [handler]})
+    assert 20 < len(handler.records) < 60
+    assert len(handler.records) + handler.recorder.dropped["not sampled"] == 80
+    kept = [one.question for one in handler.records]
+    assert kept[: len(kept) // 2] != kept[len(kept) // 2 :]
 
 
 @pytest.mark.slow
