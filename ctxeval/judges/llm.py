@@ -17,6 +17,7 @@ from ctxeval.judges.cells import DEFAULT_CACHE, CellCache, CellKeys, Cells, Find
 from ctxeval.judges.claims import claims_of
 from ctxeval.judges.judge import Judge
 from ctxeval.judges.mentions import with_ranks
+from ctxeval.judges.model import check_llm
 from ctxeval.judges.probabilities import ProbabilityRound
 from ctxeval.judges.prompts import Prompts
 from ctxeval.judges.rounds import Item, Round
@@ -280,28 +281,3 @@ def _threshold(mode: str, threshold: float | None) -> float:
     if not 0 <= threshold <= 1:
         raise InvalidArgumentError(f"threshold: {threshold!r} is not from 0 to 1")
     return float(threshold)
-
-
-def check_llm(llm: object) -> LLM:
-    """Say at once if something is given that can't judge.
-
-    Raises:
-        InvalidArgumentError: It has no `complete` and `identity`.
-    """
-    if isinstance(llm, LLM) and not isinstance(llm, type):
-        identity = llm.identity
-        if not isinstance(identity, Mapping) or not all(isinstance(n, str) for n in identity):
-            raise InvalidArgumentError(
-                f"llm: its identity is {short(identity)}: make it a property that gives a dict "
-                "with str keys: endpoint, model, parameters"
-            )
-        return llm
-    if llm is None:
-        hint = "give llm=ctxeval.llm_factory('…')"
-    elif isinstance(llm, str):
-        hint = f"for a model by name, give ctxeval.llm_factory({llm!r})"
-    elif hasattr(llm, "chat"):
-        hint = "for a client, give ctxeval.llm_factory('model', client=…)"
-    else:
-        hint = "give ctxeval.llm_factory('…') or an object with complete() and identity"
-    raise InvalidArgumentError(f"llm: {short(llm)} cannot judge: {hint}")

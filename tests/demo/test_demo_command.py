@@ -11,7 +11,9 @@ from ctxeval import Evaluation
 from ctxeval.evaluation.statistics import Interval, mean_interval
 
 pytest.importorskip("bm25s")
+pytest.importorskip("jinja2")
 pytest.importorskip("langchain_core")
+pytest.importorskip("matplotlib")
 pytest.importorskip("rich")
 pytest.importorskip("scipy")
 pytest.importorskip("typer")
