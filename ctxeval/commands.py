@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import ctxeval
-from ctxeval.errors import InvalidArgumentError, InvalidSampleError
-from ctxeval.extras import load
+from ctxeval.errors import InvalidArgumentError
 from ctxeval.judge_commands import judge_app
 from ctxeval.label_command import label
+from ctxeval.score_command import score, summary_data
 from ctxeval.store_commands import store_app
 from ctxeval.terminal import AsJson, console, errors, print_json
 
@@ -27,13 +24,12 @@ app = typer.Typer(
 )
 
 Run = Annotated[Path, typer.Argument(help="A run, as `ctxeval score -o` writes it.")]
-Metrics = Annotated[
-    list[str] | None,
+CalibrationFiles = Annotated[
+    list[Path] | None,
     typer.Option(
-        "--metrics",
-        "--metric",
-        "-m",
-        help="A metric's name; repeat it for more, or part them by commas. Default: auto.",
+        "--calibration",
+        help="How the judge did on people's labels, as `ctxeval judge check -o` writes it; "
+        "repeat it for more.",
     ),
 ]
 
@@ -79,131 +75,10 @@ def demo(
 
 
 @app.command()
-def score(
-    file: Annotated[str, typer.Argument(help="Samples: .jsonl, .json, .csv or .parquet.")],
-    metrics: Metrics = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Where the run goes: .jsonl, or .parquet."),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="The model that judges.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Its endpoint; default: OpenAI.")] = None,
-    store: Annotated[
-        str | None, typer.Option(help="Where a model's verdicts are kept: a file or a URL.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Calls under way at most.")] = 16,
-    dry_run: Annotated[bool, typer.Option(help="Only say what a model would be asked.")] = False,
-    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
-    metadata_columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A further column, for the samples' metadata; repeat it, or part them by commas."
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(help="ray: FILE is a pattern for files of Parquet, the output a folder."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score a file of samples. The key for a model comes from OPENAI_API_KEY.
-
-    Example: ctxeval score samples.jsonl -m ndcg@10 -m id_based_context_recall -o run.jsonl
-    """
-    with errors():
-        bad: list[InvalidSampleError] = []
-        llm = None if model is None else ctxeval.llm_factory(model, base_url=base_url)
-        on_bad = bad.append if skip_bad else None
-        chosen = _parted(metrics) or "auto"
-        if engine is not None:
-            if dry_run:
-                raise InvalidArgumentError("--dry-run: no engine rehearses: leave out --engine")
-            if metadata_columns:
-                raise InvalidArgumentError(
-                    "--metadata-columns: an engine keeps every column: leave it out"
-                )
-            evaluation = _engine(engine).score_files(
-                file,
-                chosen,
-                llm=llm,
-                concurrency=concurrency,
-                store=store,
-                output=output,
-                errors="status" if skip_bad else "raise",
-            )
-            if as_json:
-                print_json({"samples": len(evaluation), **_summary(evaluation)})
-            else:
-                _show_summary(evaluation)
-            return
-        samples: Any = file
-        if metadata_columns:
-            samples = ctxeval.read_samples(file, metadata_columns=_parted(metadata_columns))
-        if dry_run:
-            cost = ctxeval.evaluate(
-                samples, chosen, llm=llm, store=store, on_bad=on_bad, dry_run=True
-            )
-            print_json(asdict(cost)) if as_json else print(
-                f"{cost.requests} requests, about {cost.prompt_tokens} tokens sent and "
-                f"{cost.completion_tokens} received"
-            )
-            return
-        evaluation = ctxeval.evaluate(
-            samples,
-            chosen,
-            llm=llm,
-            concurrency=concurrency,
-            store=store,
-            output=output,
-            on_bad=on_bad,
-        )
-        if bad and not len(evaluation):
-            raise InvalidSampleError(f"no sample is left: {bad[0]}")
-        for error in bad[:5]:
-            print(f"ctxeval: left out: {error}", file=sys.stderr)
-        if as_json:
-            print_json({"samples": len(evaluation), "bad": len(bad), **_summary(evaluation)})
-            return
-        _show_summary(evaluation)
-        if bad:
-            what = "1 bad row was" if len(bad) == 1 else f"{len(bad)} bad rows were"
-            print(f"{what} left out")
-        if output is not None:
-            more = f": ctxeval worst {output} METRIC" if evaluation.readable else " (values alone)"
-            print(f"The run is in {output}{more}")
-
-
-def _parted(given: list[str] | None) -> list[str]:
-    return [name.strip() for names in given or () for name in names.split(",")]
-
-
-def _engine(name: str) -> Any:
-    """Load an engine's adapter, by its name: the core knows none."""
-    if name != "ray":
-        raise InvalidArgumentError(f"--engine: {name!r} is unknown: there is ray")
-    load("ray", "--engine ray", "ray")
-    return import_module("ctxeval_ray.files")
-
-
-def _summary(evaluation: ctxeval.Evaluation) -> dict[str, Any]:
-    return {"metrics": [one.to_dict() for one in evaluation.summary()]}
-
-
-def _show_summary(evaluation: ctxeval.Evaluation) -> None:
-    from ctxeval.evaluation.reporting import reasons_of, scores_of
-    from ctxeval.report.terminal import show_cost, show_missing, show_scores
-
-    scores, to = scores_of(evaluation), console()
-    to.print("1 sample" if len(evaluation) == 1 else f"{len(evaluation):,} samples", style="bold")
-    show_scores(scores, to)
-    show_missing(scores, reasons_of(evaluation, scores), to)
-    show_cost(evaluation.usage, to)
-
-
-@app.command()
 def show(
     run: Run,
     baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
+    calibration: CalibrationFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a run: what `ctxeval report` writes, in the terminal.
@@ -211,17 +86,22 @@ def show(
     Example: ctxeval show run.jsonl --baseline main.jsonl
     """
     with errors():
+        from ctxeval.evaluation.reporting import report_of
+        from ctxeval.evaluation.trusting import calibrations_of
+
         evaluation = ctxeval.Evaluation.load(run, keep=False)
         before = None if baseline is None else ctxeval.Evaluation.load(baseline, keep=False)
+        calibrations = calibrations_of(calibration)
         if as_json:
             changes = () if before is None else ctxeval.compare(before, evaluation).changes
             more = {"changes": [one.to_dict() for one in changes]} if before is not None else {}
-            print_json({"samples": len(evaluation), **_summary(evaluation), **more})
+            print_json(
+                {"samples": len(evaluation), **summary_data(evaluation, calibrations), **more}
+            )
             return
-        from ctxeval.evaluation.reporting import report_of
         from ctxeval.report.terminal import show_report
 
-        show_report(report_of(evaluation, before), console())
+        show_report(report_of(evaluation, before, calibrations), console())
 
 
 @app.command()
@@ -229,13 +109,14 @@ def report(
     run: Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")],
     baseline: Annotated[Path | None, typer.Option(help="The run to compare with.")] = None,
+    calibration: CalibrationFiles = None,
 ) -> None:
     """Write a report to look at: one HTML file that needs no network and no script.
 
     Example: ctxeval report run.jsonl --baseline main.jsonl -o report.html
     """
     with errors():
-        ctxeval.Evaluation.load(run, keep=False).report(output, baseline)
+        ctxeval.Evaluation.load(run, keep=False).report(output, baseline, calibration=calibration)
         print(f"The report is in {output}")
 
 
@@ -337,6 +218,7 @@ def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
     return numbers
 
 
+app.command()(score)
 app.command()(label)
 app.add_typer(judge_app, name="judge")
 app.add_typer(store_app, name="store")

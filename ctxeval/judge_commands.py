@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ctxeval.errors import InvalidArgumentError, near
+from ctxeval.import_by_name import imported
 from ctxeval.terminal import AsJson, errors, print_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ def judge_check(
     mode: Annotated[
         list[str] | None,
         typer.Option(help="joint, pointwise or logprob; repeat it for more. Default: all."),
+    ] = None,
+    embed: Annotated[
+        str | None,
+        typer.Option(
+            help="Your function from a list of texts to a list of vectors, as MODULE:NAME, for a "
+            "second baseline."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -53,7 +61,8 @@ def judge_check(
             raise InvalidArgumentError(f"--output: {output} cannot be written: give a file")
         llm = ctxeval.llm_factory(model, base_url=base_url)
         judges = [ctxeval.LLMJudge(llm, one) for one in dict.fromkeys(modes)]
-        found = ctxeval.check_judge(judges, labels)
+        function = None if embed is None else imported(embed, "--embed", "myapp.models:embed")
+        found = ctxeval.check_judge(judges, labels, embed=function)
         if as_json:
             print_json(found.to_dict())
         else:

@@ -51,6 +51,11 @@ class Metric:
         return f"{self.name}/1 {self.judge.signature}"
 
     @property
+    def verdicts_for(self) -> Literal["reference", "response", "question", "support"]:
+        """What the verdicts that it reads are for, as a `Calibration` names it."""
+        return self.purpose if self.reads == "chunks" else "support"
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """The fields of a sample that must not be None."""
         return self.judge.needs(self.purpose)

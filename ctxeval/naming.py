@@ -34,6 +34,7 @@ from ctxeval.metrics import (
 from ctxeval.sample import Sample
 
 if TYPE_CHECKING:
+    from ctxeval.calibration.calibration import Calibration
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.protocol import LLM
 
@@ -67,12 +68,12 @@ _SHORT = {
 _RANKED_NAME = re.compile(r"(\w+?)(?:@(\d+))?(?:\[(\w+)\])?")
 
 
-def metric_by_name(name: str, llm: LLM | None = None) -> Metric:
+def metric_by_name(name: str, llm: LLM | LLMJudge | None = None) -> Metric:
     """Make the metric of this name, with its defaults.
 
     Args:
         name: `"context_recall"`, `"ndcg@10"`, `"hit_rate@5[text]"`, …
-        llm: The model, for the metrics that need one.
+        llm: The model, or a judge with one, for the metrics that need it.
 
     Raises:
         InvalidArgumentError: There is no such metric, or it needs a model.
@@ -94,7 +95,7 @@ def metric_by_name(name: str, llm: LLM | None = None) -> Metric:
     return _RANKED[stem](k, judge=_judge_by_name(matched[3], name, llm))
 
 
-def _judge_by_name(judge: str | None, name: str, llm: LLM | None) -> Judge | None:
+def _judge_by_name(judge: str | None, name: str, llm: LLM | LLMJudge | None) -> Judge | None:
     if judge in (None, "id"):
         return None
     if judge == "text":
@@ -102,13 +103,14 @@ def _judge_by_name(judge: str | None, name: str, llm: LLM | None) -> Judge | Non
     if judge == "llm":
         from ctxeval.judges.llm import LLMJudge
 
-        return LLMJudge(_needed(llm, name))
+        needed = _needed(llm, name)
+        return needed if isinstance(needed, LLMJudge) else LLMJudge(needed)
     raise InvalidArgumentError(
         f"metrics: {name!r} names the judge {judge!r}: it is one of id, text, llm"
     )
 
 
-def _needed(llm: LLM | None, name: str) -> LLM:
+def _needed(llm: LLM | LLMJudge | None, name: str) -> LLM | LLMJudge:
     if llm is None:
         raise InvalidArgumentError(
             f"metrics: {name!r} is judged by a model: give llm=ctxeval.llm_factory('…')"
@@ -116,7 +118,7 @@ def _needed(llm: LLM | None, name: str) -> LLM:
     return llm
 
 
-def resolve_metrics(metrics: Metrics, llm: LLM | None = None) -> list[Metric]:
+def resolve_metrics(metrics: Metrics, llm: LLM | LLMJudge | None = None) -> list[Metric]:
     """Make a list of metrics out of objects and names; "auto" is not among them.
 
     Raises:
@@ -148,13 +150,13 @@ class MetricSet:
 
     Args:
         metrics: Objects, names, or "auto".
-        llm: The model, for those by name and for "auto".
+        llm: The model, or a judge with one, for those by name and for "auto".
 
     Raises:
         InvalidArgumentError: See `resolve_metrics`.
     """
 
-    def __init__(self, metrics: Metrics = "auto", llm: LLM | None = None) -> None:
+    def __init__(self, metrics: Metrics = "auto", llm: LLM | LLMJudge | None = None) -> None:
         """See the class."""
         self.auto = isinstance(metrics, str) and metrics == "auto"
         if not self.auto:
@@ -198,6 +200,47 @@ class MetricSet:
 
     def with_judges(self, change: Callable[[LLMJudge], LLMJudge]) -> MetricSet:
         """Make the same set with other judges in place of those that ask a model."""
+        return self._changed(lambda metric, judge: change(judge))
+
+    def calibrated(self, calibrations: Iterable[Calibration]) -> MetricSet:
+        """Make the same set with judges that have the thresholds that were fitted to them.
+
+        A calibration is about one kind of verdicts; the metrics that read such get it.
+
+        Raises:
+            InvalidArgumentError: A calibration is another judge's, or no metric reads such
+                verdicts, or two are about the same.
+        """
+        made = self
+        seen: set[str] = set()
+        for one in calibrations:
+            if one.purpose in seen:
+                raise InvalidArgumentError(
+                    f"calibration: two are about verdicts for {one.purpose!r}: leave one"
+                )
+            seen.add(one.purpose)
+            made = made._with_calibration(one)
+        return made
+
+    def _with_calibration(self, calibration: Calibration) -> MetricSet:
+        fitting = 0
+
+        def change(metric: Metric, judge: LLMJudge) -> LLMJudge:
+            nonlocal fitting
+            if metric.verdicts_for != calibration.purpose:
+                return judge
+            fitting += 1
+            return judge.with_calibration(calibration)
+
+        made = self._changed(change)
+        if not fitting:
+            raise InvalidArgumentError(
+                f"calibration: it is about verdicts for {calibration.purpose!r}, and no metric "
+                "here has a model give such: leave it out, or add the metric"
+            )
+        return made
+
+    def _changed(self, change: Callable[[Metric, LLMJudge], LLMJudge]) -> MetricSet:
         made = copy(self)
         made._fixed = [_with_judge(metric, change) for metric in self._fixed]
         if self.auto:
@@ -210,14 +253,14 @@ class MetricSet:
         return self._by_id if self.auto else [m for m in self._fixed if m.judge.name == "id"]
 
 
-def _with_judge(metric: Metric, change: Callable[[LLMJudge], LLMJudge]) -> Metric:
+def _with_judge(metric: Metric, change: Callable[[Metric, LLMJudge], LLMJudge]) -> Metric:
     from ctxeval.judges.llm import LLMJudge
 
     judge = metric.judge
     if not isinstance(judge, LLMJudge):
         return metric
     metric = copy(metric)
-    metric.judge = change(judge)
+    metric.judge = change(metric, judge)
     return metric
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ctxeval.errors import InvalidArgumentError, StoreError, describe
+from ctxeval.errors import StoreError
+from ctxeval.import_by_name import imported
 from ctxeval.terminal import AsJson, errors, print_json
 
 if TYPE_CHECKING:
@@ -106,13 +104,5 @@ def store_resend(
 
 def _sinks(given: str) -> Sequence[Sink]:
     """Import the sinks that the user's own code makes, from where the command was given too."""
-    module, _, name = given.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = attrgetter(name)(import_module(module))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidArgumentError(
-            f"sinks: {given!r} can't be had: {describe(error)}: give MODULE:NAME, as "
-            "myapp.telemetry:sinks"
-        ) from error
+    found = imported(given, "sinks", "myapp.telemetry:sinks")
     return found if isinstance(found, (list, tuple)) else [found]

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ctxeval.calibration.beside import Beside
 from ctxeval.errors import InvalidArgumentError, short
 
 FORMAT = 1
@@ -98,6 +99,7 @@ class Calibration:
         threshold: The fitted one; None without probabilities.
         threshold_interval: Its 95 % interval, by resampling the labels.
         curve: Told against found, in bins of about equal size; empty without probabilities.
+        beside: What the judge gained over each baseline, where `check_judge` held them beside it.
     """
 
     judge: str
@@ -113,6 +115,7 @@ class Calibration:
     threshold: float | None = None
     threshold_interval: tuple[float, float] | None = None
     curve: tuple[Bin, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
     @property
     def balanced_accuracy(self) -> float | None:
@@ -153,6 +156,8 @@ class Calibration:
             fields["threshold_interval"] = None if interval is None else tuple(interval)
             fields["confusion"] = Confusion(**_named(fields["confusion"], Confusion))
             fields["curve"] = tuple(Bin(**_named(one, Bin)) for one in fields["curve"])
+            beside = fields.get("beside", ())
+            fields["beside"] = tuple(Beside(**_named(one, Beside)) for one in beside)
             return cls(**fields)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(

@@ -32,6 +32,7 @@ from ctxeval.verdicts import Usage
 
 if TYPE_CHECKING:
     from ctxeval.judges.cells import CellCache
+    from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.protocol import LLM
 
 BATCH = 256
@@ -53,9 +54,9 @@ class Window(deque[tuple[Sample, "Future[Results]"]]):
 @overload
 def evaluate(
     samples: Any,
-    metrics: Metrics = ...,
+    metrics: Metrics | MetricSet = ...,
     *,
-    llm: LLM | None = ...,
+    llm: LLM | LLMJudge | None = ...,
     concurrency: int = ...,
     store: CellCache | str | PathLike[str] | None = ...,
     progress: bool | None = ...,
@@ -68,9 +69,9 @@ def evaluate(
 @overload
 def evaluate(
     samples: Any,
-    metrics: Metrics = ...,
+    metrics: Metrics | MetricSet = ...,
     *,
-    llm: LLM | None = ...,
+    llm: LLM | LLMJudge | None = ...,
     store: CellCache | str | PathLike[str] | None = ...,
     on_bad: Callable[[InvalidSampleError], None] | None = ...,
     dry_run: Literal[True],
@@ -79,9 +80,9 @@ def evaluate(
 
 def evaluate(
     samples: Any,
-    metrics: Metrics = "auto",
+    metrics: Metrics | MetricSet = "auto",
     *,
-    llm: LLM | None = None,
+    llm: LLM | LLMJudge | None = None,
     concurrency: int = 16,
     store: CellCache | str | PathLike[str] | None = None,
     progress: bool | None = None,
@@ -99,7 +100,7 @@ def evaluate(
         samples: A list, a generator, a path (.jsonl, .csv, .json, .parquet), a DataFrame, a
             data set of Ragas, or captured records; see `ctxeval.record.reading`.
         metrics: Metrics or their names, or "auto": whatever a sample has the fields for.
-        llm: The model, for metrics given by name and for "auto".
+        llm: The model, or a judge with one, for metrics given by name and for "auto".
         concurrency: How many calls to a model are under way at most.
         store: Where a model's verdicts are kept: a `Store`, a file or a URL; None: where
             each metric keeps them.
@@ -134,9 +135,9 @@ def evaluate(
 
 async def aevaluate(
     samples: Any,
-    metrics: Metrics = "auto",
+    metrics: Metrics | MetricSet = "auto",
     *,
-    llm: LLM | None = None,
+    llm: LLM | LLMJudge | None = None,
     concurrency: int = 16,
     store: CellCache | str | PathLike[str] | None = None,
     progress: bool | None = None,
@@ -156,8 +157,8 @@ async def aevaluate(
 
 def _evaluate(
     samples: Any,
-    metrics: Metrics,
-    llm: LLM | None,
+    metrics: Metrics | MetricSet,
+    llm: LLM | LLMJudge | None,
     concurrency: int,
     store: CellCache | str | PathLike[str] | None,
     progress: bool | None,
@@ -212,9 +213,11 @@ def _evaluate(
 
 
 def _chosen(
-    metrics: Metrics, llm: LLM | None, store: CellCache | str | PathLike[str] | None
+    metrics: Metrics | MetricSet,
+    llm: LLM | LLMJudge | None,
+    store: CellCache | str | PathLike[str] | None,
 ) -> MetricSet:
-    chosen = MetricSet(metrics, llm)
+    chosen = metrics if isinstance(metrics, MetricSet) else MetricSet(metrics, llm)
     if store is None:
         return chosen
     if isinstance(store, (str, PathLike)):

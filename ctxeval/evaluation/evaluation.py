@@ -19,6 +19,7 @@ from ctxeval.verdicts import Usage
 if TYPE_CHECKING:
     from ctxeval.calibration.calibration import Calibration
     from ctxeval.calibration.correction import Corrected
+    from ctxeval.evaluation.trusting import Calibrations
 
 
 class Evaluation:
@@ -263,7 +264,11 @@ class Evaluation:
         }
 
     def report(
-        self, path: str | PathLike[str], baseline: Evaluation | str | PathLike[str] | None = None
+        self,
+        path: str | PathLike[str],
+        baseline: Evaluation | str | PathLike[str] | None = None,
+        *,
+        calibration: Calibrations | None = None,
     ) -> Path:
         """Write a report that people can look at: one HTML file that needs nothing else.
 
@@ -274,17 +279,20 @@ class Evaluation:
         Args:
             path: The file: .html, or .htm.
             baseline: What to compare with: another evaluation, or the file of a run.
+            calibration: How the judge did on people's labels: a `Calibration`, its file, or
+                several. Means are then shown as judged and as corrected.
 
         Returns:
             The path.
 
         Raises:
-            InvalidArgumentError: The file can't be written, or the two can't be compared.
+            InvalidArgumentError: The file can't be written, the two can't be compared, or the
+                calibration is another judge's.
             MissingExtraError: jinja2, matplotlib or scipy is not installed.
         """
         from ctxeval.evaluation.reporting import write_report
 
-        return write_report(self, path, baseline)
+        return write_report(self, path, baseline, calibration)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write everything to a .jsonl file, one JSON object a line, for `Evaluation.load`.

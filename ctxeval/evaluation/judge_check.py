@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from ctxeval.calibration.agreement import calibrate
-from ctxeval.calibration.baselines import Beside, baseline_scores, beside
+from ctxeval.calibration.baselines import baseline_scores, beside
+from ctxeval.calibration.beside import Beside
 from ctxeval.calibration.calibration import Calibration, Purpose
 from ctxeval.calibration.labels import PURPOSES, Labelled, Pair, read_labels
 from ctxeval.errors import CtxEvalError, InvalidArgumentError, JudgeError, describe, short
@@ -225,6 +226,7 @@ def _checked(
         gains = tuple(beside(verdicts, labels, scores))
     except InvalidArgumentError as error:  # what it could read is all of one kind
         return Checked(judge, None, str(error), (), flips, usage, seconds)
+    calibration = replace(calibration, beside=gains)
     fitted = judge.with_calibration(calibration)
     return Checked(fitted, calibration, failure, gains, flips, usage, seconds)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxeval.calibration.calibration import Calibration
 from ctxeval.evaluation.beside_words import BesideWords
 from ctxeval.evaluation.compare import compare
 from ctxeval.evaluation.rows import run_path, unfinished_of
 from ctxeval.evaluation.statistics import Difference
+from ctxeval.evaluation.trusting import Calibrations, calibrations_of, trust_of
 from ctxeval.report.collecting import Collector
 from ctxeval.report.content import Change, Report, Score, histogram
 from ctxeval.report.document import render_report
@@ -41,17 +43,23 @@ OPENED = 15
 """So many queries are opened at most."""
 
 
-def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Report:
+def report_of(
+    evaluation: Evaluation,
+    baseline: Evaluation | None = None,
+    calibrations: Iterable[Calibration] = (),
+) -> Report:
     """Say everything that a report says.
 
     Args:
         evaluation: What it is about.
         baseline: What it is compared with.
+        calibrations: What people's labels say of its judges.
 
     Raises:
-        InvalidArgumentError: The rows are gone, or the two can't be compared.
+        InvalidArgumentError: The two can't be compared, or a calibration is another judge's.
         MissingExtraError: scipy is not installed.
     """
+    scores = scores_of(evaluation, baseline, calibrations)
     worst = _worst(evaluation) if evaluation.readable else {}
     fallen = _fallen(evaluation, baseline) if baseline is not None and evaluation.readable else {}
     looked_at, notes = _looked_at(evaluation)
@@ -67,10 +75,9 @@ def report_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> Rep
         missing.add(view)
         if place in worst or place in fallen:
             opened[place] = view
-    before = {}
+    before: dict[str, QueryView] = {}
     if baseline is not None and baseline.readable:
         before = _views(baseline, [evaluation.ids[n] for n in fallen])
-    scores = scores_of(evaluation, baseline)
     return Report(
         evaluation.name,
         None if baseline is None else baseline.name or "the baseline",
@@ -169,8 +176,13 @@ def _fallen(evaluation: Evaluation, baseline: Evaluation) -> dict[int, Values]:
     return {place: found[place] for place in order[:OPENED]}
 
 
-def scores_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> tuple[Score, ...]:
-    """Say of each metric its mean, interval, distribution and coverage."""
+def scores_of(
+    evaluation: Evaluation,
+    baseline: Evaluation | None = None,
+    calibrations: Iterable[Calibration] = (),
+) -> tuple[Score, ...]:
+    """Say of each metric its mean, interval, distribution and coverage, and how far to trust it."""
+    trust = trust_of(evaluation, calibrations)
     scores = []
     for one in evaluation.summary():
         interval = one.interval
@@ -194,6 +206,7 @@ def scores_of(evaluation: Evaluation, baseline: Evaluation | None = None) -> tup
                 counts,
                 before,
                 one.flips,
+                trust.get(one.metric),
             )
         )
     return tuple(scores)
@@ -242,6 +255,7 @@ def write_report(
     evaluation: Evaluation,
     path: str | PathLike[str],
     baseline: Evaluation | str | PathLike[str] | None,
+    calibration: Calibrations | None,
 ) -> Path:
     """Write the report; see `Evaluation.report`."""
     from ctxeval.evaluation.evaluation import Evaluation as Loaded
@@ -249,7 +263,7 @@ def write_report(
     # The suffix keeps a report from replacing a run, or the samples of one.
     path = run_path(path, "path", (".html", ".htm"), "report")
     before = None if baseline is None else Loaded.of(baseline)
-    page = render_report(report_of(evaluation, before))
+    page = render_report(report_of(evaluation, before, calibrations_of(calibration)))
     unfinished = unfinished_of(path)
     unfinished.write_text(page, encoding="utf-8")
     unfinished.replace(path)

@@ -40,6 +40,27 @@ def coverage(scored: int, failed: int, skipped: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """What people's labels say of the judge behind a metric.
+
+    Attributes:
+        mean: The mean, corrected for the judge's errors; None where it can't be.
+        low: The lower end of its 95 % interval; None where it can't be estimated.
+        high: Its upper end; likewise.
+        labels: How many labels it rests on.
+        told: What else there is to say, a sentence each.
+        doubts: What speaks against the judge, likewise.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    labels: int
+    told: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """What one metric says of all queries.
 
@@ -59,6 +80,7 @@ class Score:
         before: That of the baseline; None where there is none.
         flips: On which share of the verdicts the repeats disagreed; None where none was
             repeated.
+        trust: What people's labels say of the judge; None where it was not calibrated.
     """
 
     metric: str
@@ -75,6 +97,7 @@ class Score:
     counts: tuple[int, ...]
     before: tuple[int, ...] | None = None
     flips: float | None = None
+    trust: Trust | None = None
 
     @property
     def coverage(self) -> float:

@@ -109,8 +109,21 @@ def show_scores(scores: Sequence[Score], console: Console) -> None:
             wording.span(one.low, one.high, one.method),
             wording.percent(one.scored, one.scored + one.failed + one.skipped),
         )
+        if one.trust is not None and one.trust.mean is not None:
+            made.add_row(
+                Text(f"  corrected, by {wording.count(one.trust.labels)} labels"),
+                "",
+                wording.number(one.trust.mean),
+                wording.span(one.trust.low, one.trust.high, ""),
+                "",
+            )
     console.print(made)
     for one in scores:
+        if one.trust is not None:
+            for style, told in (("", one.trust.told), ("yellow", one.trust.doubts)):
+                for said in told:
+                    said = f"{wording.line(one.metric, 80)}: {wording.line(said, 400)}"
+                    console.print(Text(said, style=style), soft_wrap=True)
         if one.flips is not None:
             share = wording.percent(one.flips, 1)
             said = f"{share} of its verdicts flip between repeats, which the interval includes"
