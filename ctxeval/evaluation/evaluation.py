@@ -41,7 +41,8 @@ class Evaluation:
         self._tallies = Tallies.counting(rows if path is not None else _keeping(rows, kept))
         self._holder: Holder = InMemory(kept)
         if path is not None:
-            self._holder = Nowhere(VALUES_ALONE) if path.suffix == ".parquet" else InFile(path)
+            values_alone = path.suffix == ".parquet" or path.is_dir()
+            self._holder = Nowhere(VALUES_ALONE) if values_alone else InFile(path)
 
     @classmethod
     def of_tallies(cls, tallies: Tallies, holder: Holder, path: Path | None = None) -> Evaluation:

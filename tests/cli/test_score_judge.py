@@ -1,6 +1,9 @@
 """`ctxeval score` says how a model is asked, and shows what its calibration makes of the mean."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -37,6 +40,24 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def ask(run):
+    """What asks the server, in a process of its own, whose end closes its connections."""
+
+    def command(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "ctxeval", *map(str, arguments)],
+            capture_output=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+            timeout=100,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return command
+
+
+@pytest.fixture
 def server():
     llm = ScriptedLLM(relevant=lambda question, chunk: 0.7 if "good" in chunk else 0.6)
     with OpenAIServer(llm) as running:
@@ -59,19 +80,19 @@ def saved(path, server, mode="logprob", threshold=0.65, **options):
     return str(path)
 
 
-def test_how_the_model_is_asked(run, server):
+def test_how_the_model_is_asked(ask, server):
     given = ["s.jsonl", "-m", "context_relevance", "--model", "m", "--base-url", server.url]
     for threshold, mean in (("0.65", 0.5), ("0.75", 0.0)):
         asked = ["--mode", "logprob", "--threshold", threshold, "--repeats", "3", "--json"]
-        (found,) = json.loads(run("score", *given, *asked))["metrics"]
+        (found,) = json.loads(ask("score", *given, *asked))["metrics"]
         assert found["interval"]["mean"] == mean
         assert f"llm(logprob, threshold={threshold}, repeats=3" in found["signature"]
 
 
-def test_a_calibration_sets_the_threshold_and_corrects_the_mean(run, server, tmp_path):
+def test_a_calibration_sets_the_threshold_and_corrects_the_mean(run, ask, server, tmp_path):
     file = saved(tmp_path / "c.json", server)
     given = ["s.jsonl", "-m", "context_relevance", "--model", "m", "--base-url", server.url]
-    told = run("score", *given, "--mode", "logprob", "--calibration", file, "-o", "run.jsonl")
+    told = ask("score", *given, "--mode", "logprob", "--calibration", file, "-o", "run.jsonl")
     assert "corrected, by 200 labels" in told
     assert "0.429" in told  # (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
     for command in (["show", "run.jsonl"], ["report", "run.jsonl", "-o", "r.html"]):
@@ -82,7 +103,7 @@ def test_a_calibration_sets_the_threshold_and_corrects_the_mean(run, server, tmp
     assert found["interval"]["mean"] == 0.5
 
 
-def test_what_does_not_fit_is_one_line(run, server, tmp_path):
+def test_what_does_not_fit_is_one_line(run, ask, server, tmp_path):
     file = saved(tmp_path / "c.json", server)
     model = ["--model", "m", "--base-url", server.url]
     given = ["score", "s.jsonl", "-m", "context_relevance"]
@@ -103,13 +124,13 @@ def test_what_does_not_fit_is_one_line(run, server, tmp_path):
     ):
         told = run(*given, *arguments, code=2)
         assert message in " ".join(told.split()), arguments
-    run(*given, *model, "-o", "run.jsonl")
+    ask(*given, *model, "-o", "run.jsonl")
     told = run("report", "run.jsonl", "-o", "r.html", "--calibration", file, code=2)
     assert "was judged as context_relevance/1 llm(joint" in told
     assert not (tmp_path / "r.html").exists()
 
 
-def test_a_check_takes_an_embedding_of_the_users_own(run, server, tmp_path):
+def test_a_check_takes_an_embedding_of_the_users_own(run, ask, server, tmp_path):
     (tmp_path / "models_of_mine.py").write_text(
         "def embed(texts):\n    return [[1.0, float('good' in text)] for text in texts]\n"
     )
@@ -120,7 +141,7 @@ def test_a_check_takes_an_embedding_of_the_users_own(run, server, tmp_path):
     lines = "".join(json.dumps({**one, "label": bool(one["label"])}) + "\n" for one in labels)
     (tmp_path / "labels.jsonl").write_text(lines)
     given = ["judge", "check", "labels.jsonl", "--model", "m", "--base-url", server.url]
-    told = run(*given, "--mode", "joint", "--embed", "models_of_mine:embed", "-o", "c.json")
+    told = ask(*given, "--mode", "joint", "--embed", "models_of_mine:embed", "-o", "c.json")
     assert "best sentence" in told
     found = Calibration.load(tmp_path / "c.json")
     assert [one.baseline for one in found.beside] == ["word overlap", "best sentence"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -96,18 +97,23 @@ def _without(table: Opened, metadata: Collection[str]) -> Opened | None:
 
 
 def _taken(batches: Iterable[Any], places: Sequence[int], first: int = 0) -> Any:
-    """Make a table of some rows; slices, since not every type of column can be taken from."""
+    """Make a table of some rows, copied, so that it does not hold on to the others."""
+    pa = load("pyarrow", "a table", "arrow")
     pieces = []
-    at = 0
+    begin = 0
     for batch in batches:
-        end = first + len(batch)
-        while at < len(places) and places[at] < end:
-            pieces.append(batch.slice(places[at] - first, 1))
-            at += 1
-        if at == len(places):
+        end = bisect_left(places, first + len(batch), begin)
+        if end > begin:
+            inside = [place - first for place in places[begin:end]]
+            try:
+                pieces.append(pa.Table.from_batches([batch.take(pa.array(inside))]))
+            except pa.ArrowNotImplementedError:  # of some types nothing can be taken
+                slices = [batch.slice(place, 1) for place in inside]
+                pieces.append(pa.Table.from_batches(slices))
+        first, begin = first + len(batch), end
+        if begin == len(places):
             break
-        first = end
-    return load("pyarrow", "a table", "arrow").Table.from_batches(pieces)
+    return pa.concat_tables(pieces)
 
 
 def _of_polars(frame: Any) -> Opened | None:
@@ -152,7 +158,7 @@ def _of_file(path: Path) -> Opened | None:
     if origin is None:
         return None
     try:
-        file = parquet.ParquetFile(path)
+        names = parquet.read_schema(path).names
     except (OSError, pa.ArrowException):
         return None
 
@@ -165,7 +171,7 @@ def _of_file(path: Path) -> Opened | None:
         return path
 
     def batches() -> Iterator[Any]:
-        with file:
+        with parquet.ParquetFile(path) as file:
             yield from file.iter_batches()
 
     def at(places: Sequence[int]) -> Any:
@@ -180,4 +186,4 @@ def _of_file(path: Path) -> Opened | None:
             ]
         return pa.concat_tables(tables)
 
-    return Opened(file.schema_arrow.names, batches(), again, at)
+    return Opened(names, batches(), again, at)
