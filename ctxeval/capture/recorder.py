@@ -209,6 +209,8 @@ class Recorder:
         order: int,
         trace_id: object,
         make: Callable[[], QueryRecord | Sequence[QueryRecord]],
+        *,
+        traced: bool = False,
     ) -> None:
         """Take a query over from an adapter. Never waits.
 
@@ -220,11 +222,13 @@ class Recorder:
             make: Makes the record, on the worker's thread, or the records, where it turns out
                 to be several queries. A record with an id that has been there takes the
                 earlier one's place.
+            traced: Do the records say themselves in which span they ran, if in any? If not, it
+                is the one that the caller runs in.
         """
-        traced = current_span()
+        span = None if traced else current_span()
         if self._closed:
             self._notices.drop("the recorder is closed")
-        elif not self._worker.put(self._take, order, trace_id, make, traced):
+        elif not self._worker.put(self._take, order, trace_id, make, span):
             self._notices.drop("too many were waiting")
 
     def _sampled(self, trace_id: object) -> bool:
@@ -238,7 +242,7 @@ class Recorder:
         order: int,
         trace_id: object,
         make: Callable[[], QueryRecord | Sequence[QueryRecord]],
-        traced: TraceSpan | None,
+        span: TraceSpan | None,
     ) -> None:
         if trace_id is not None and not self._sampled(trace_id):
             self.dropped["not sampled"] += 1
@@ -255,7 +259,7 @@ class Recorder:
             if trace_id is None and not self._sampled(record.id):
                 self.dropped["not sampled"] += 1
                 continue
-            record.traced = record.traced or traced
+            record.traced = record.traced or span
             if (prepared := self._processing.prepare(record)) is not None:
                 self._processing.process(prepared, self._place(order, prepared))
 

@@ -55,6 +55,8 @@ def _of_opentelemetry(retrieval: bool) -> TraceSpan | None:
     if trace is None:
         return None
     span = trace.get_current_span()
+    if span is trace.INVALID_SPAN:
+        return None
     if retrieval:
         said = getattr(span, "attributes", None) or {}
         if not any(said.get(name) == value for name, value in _RETRIEVERS.items()):

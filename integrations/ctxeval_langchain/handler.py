@@ -293,7 +293,8 @@ class CtxEvalCallbackHandler(BaseCallbackHandler):
 
     def _submit(self, query: Query, make: Callable[[], list[QueryRecord]]) -> None:
         # With parts it may be several queries, each of which is sampled by itself.
-        self.recorder.submit(query.order, query.root_id if query.parts is None else None, make)
+        named = query.root_id if query.parts is None else None
+        self.recorder.submit(query.order, named, make, traced=True)
 
     def _records(self, query: Query, *, abandoned: bool = False) -> list[QueryRecord]:
         if (name := self._query_run_name) is not None:

@@ -13,7 +13,6 @@ from ctxeval_llamaindex.queries import Outcome, Query
 from ctxeval_llamaindex.reading import answer_of
 from ctxeval_llamaindex.spans import RETRIEVE, RUN
 from ctxeval_llamaindex.streams import watch
-from ctxeval_llamaindex.tracing import span_of_query
 
 _RETRIEVED, _INCOMPLETE = Outcome("ok"), Outcome("incomplete")
 
@@ -52,8 +51,6 @@ class Endings:
     def of_root(self, query: Query, result: Any) -> None:
         """Note what a query's root returned; if it failed, the query knows why."""
         query.ended = time.time()
-        if query.is_traced and query.traced is None:
-            query.traced = span_of_query()
         query.outcome = _INCOMPLETE
         try:
             if query.failed is not None:

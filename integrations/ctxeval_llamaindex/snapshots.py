@@ -12,8 +12,7 @@ from ctxeval import Chunk, Span, text_id
 IdKey = str | Callable[[Any], Any] | None
 
 Fields = Sequence[tuple[Any, ...]]
-"""What copies are made of: id, text, score, relationships, start, end and the kept node of each,
-then the keys and the values of its metadata. Small, since the application waits for it."""
+"""What copies are made of, in their order: the application waits for it."""
 
 
 class Copy(NamedTuple):
@@ -73,18 +72,16 @@ def snapshot(nodes: Any, *, whole: bool = False) -> Fields:
         try:  # quicker by far than by the attributes
             scored = one.__dict__
             node = scored["node"].__dict__
-            metadata = node["metadata"]
             fields.append(
                 (
                     node["id_"],
                     node["text"],
                     scored["score"],
+                    node["metadata"].copy(),
                     node["relationships"],
                     node["start_char_idx"],
                     node["end_char_idx"],
                     _kept(one) if whole else None,
-                    *metadata,
-                    *metadata.values(),
                 )
             )
         except (AttributeError, KeyError):  # no TextNode
@@ -94,22 +91,7 @@ def snapshot(nodes: Any, *, whole: bool = False) -> Fields:
 
 def copies(fields: Fields) -> list[Copy]:
     """Make copies of what a snapshot holds."""
-    return [_copy(*one) for one in fields]
-
-
-def _copy(
-    node_id: str,
-    text: str,
-    score: Any,
-    relationships: Mapping[Any, Any],
-    start: Any,
-    end: Any,
-    node: Any,
-    *metadata: Any,
-) -> Copy:
-    middle = len(metadata) // 2
-    pairs = dict(zip(metadata[:middle], metadata[middle:], strict=True))
-    return Copy(node_id, text, score, pairs, relationships, start, end, node)
+    return [Copy(*one) for one in fields]
 
 
 def _plain(one: Any) -> Any:
@@ -129,12 +111,11 @@ def _fields(one: Any, whole: bool) -> tuple[Any, ...]:
         node.id_,
         text if isinstance(text, str) else node.get_content() or "",
         getattr(one, "score", None),
+        dict(node.metadata),
         node.relationships,
         getattr(node, "start_char_idx", None),
         getattr(node, "end_char_idx", None),
         _kept(one) if whole else None,
-        *node.metadata,
-        *node.metadata.values(),
     )
 
 

@@ -75,7 +75,7 @@ class Stage:
         self.seconds: float | None = None
         self.fields: Fields = ()
         self.error = ""
-        self.traced = span_of_stage() if _is_traced(frame) else None
+        self.traced = span_of_stage() if _may_be_traced(frame) else None
         self.started = time.perf_counter()
 
     @property
@@ -145,8 +145,12 @@ class Frame:
         self.failed: Failure | None = None
 
 
-def _is_traced(frame: Frame) -> bool:
-    return frame.query is not None and frame.query.is_traced
+def _may_be_traced(frame: Frame) -> bool:
+    """Could it have a span? A stage that is the whole query has none where the query has none."""
+    query = frame.query
+    if query is None or not query.is_traced:
+        return False
+    return query.traced is not None or frame.outer is not None
 
 
 def still_open(frame: Frame | None) -> Frame | None:
@@ -181,10 +185,8 @@ def begin_stage(frame: Frame, arguments: Mapping[str, Any], documents: bool) -> 
 def end_stage(stage: Stage, result: Any, whole: bool) -> None:
     """Note what a stage gave; if that can't be read, the stage says so too."""
     stage.seconds = time.perf_counter() - stage.started
-    if stage.traced is None and _is_traced(
-        stage.frame
-    ):  # our handler may be before the tracing's own
-        stage.traced = span_of_stage()
+    if stage.traced is None and _may_be_traced(stage.frame):
+        stage.traced = span_of_stage()  # our handler may be before the tracing's own
     if stage.frame.failed is not None:
         stage.error = stage.frame.failed.text
     elif stage.kind != PROMPT:

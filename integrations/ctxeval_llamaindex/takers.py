@@ -120,7 +120,7 @@ class Taker:
             for stage in stages:
                 if stage.kind != PROMPT:
                     make = partial(self._reader.record, query, stages, abandoned)
-                    self.recorder.submit(query.order, query.id_, make)
+                    self.recorder.submit(query.order, query.id_, make, traced=True)
                     return
             if query.kind != RETRIEVE and (ends or abandoned):
                 self.recorder.count_without_retrieval()

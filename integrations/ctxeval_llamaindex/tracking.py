@@ -37,6 +37,7 @@ from ctxeval_llamaindex.spans import (
 from ctxeval_llamaindex.stages import Frame, around_of, begin_stage, end_stage, still_open
 from ctxeval_llamaindex.suppression import suppressed
 from ctxeval_llamaindex.takers import Taker
+from ctxeval_llamaindex.tracing import span_of_query
 
 Named = Mapping[str, Any]
 
@@ -178,11 +179,14 @@ class Tracker:
             frame.failed = failure = Failure.of(error)
             if frame.kind == STEP and not failure.is_control_flow:
                 query.step_failed = failure
+        is_root = frame is query.frames[0]
+        if is_root and query.is_traced and query.traced is None:
+            query.traced = span_of_query()  # our handler may be before the tracing's own
         try:
             if stage is not None:
                 end_stage(stage, result, query.whole)
         finally:
-            if frame is query.frames[0]:
+            if is_root:
                 query.failed = frame.failed
                 self._forget(query)
                 self.endings.of_root(query, result)

@@ -222,7 +222,7 @@ class TestFaults:
 
     def test_a_recorder_that_fails(self, caplog):
         class Odd(Recorder):
-            def submit(self, order, trace_id, make):
+            def submit(self, order, trace_id, make, *, traced=False):
                 raise KeyError("broken")
 
         handler = CtxEvalEventHandler(Odd()).install()
@@ -237,7 +237,7 @@ class TestFaults:
 
     def test_a_stream_s_reader_does_not_notice(self):
         class Odd(Recorder):
-            def submit(self, order, trace_id, make):
+            def submit(self, order, trace_id, make, *, traced=False):
                 raise KeyError("broken")
 
         handler = CtxEvalEventHandler(Odd()).install()
