@@ -215,7 +215,7 @@ def test_a_model_judges_what_was_captured():
 
 def test_the_chain_survives_a_broken_hook(caplog):
     class Odd(Recorder):
-        def submit(self, order, trace_id, make):
+        def submit(self, order, trace_id, make, *, traced=False):
             raise KeyError("broken")
 
     handler = CtxEvalCallbackHandler(Odd())

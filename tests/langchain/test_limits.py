@@ -170,3 +170,19 @@ def test_two_queries_at_once_with_one_run_id_are_told_once(handler, caplog):
         f"ctxeval: two queries at once have the run_id {uuid.UUID(int=7)}, so that they can't be "
         "told apart: leave run_id out, or give each its own"
     ]
+
+
+def test_what_is_given_up_is_in_no_span_of_another_query(make_handler):
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry is not installed")
+    handler = make_handler(max_open=1)
+    provider = sdk.TracerProvider()
+    stream = begun(handler, "first")
+    with provider.get_tracer("app").start_as_current_span("request") as request:
+        rag().invoke("second", {"callbacks": [handler]})
+        expected = f"{request.get_span_context().trace_id:032x}"
+    stream.close()
+    first, second = handler.records
+    assert (first.status, first.traced) == ("abandoned", None)
+    assert second.traced is not None
+    assert second.traced.trace_id == expected
+    provider.shutdown()

@@ -40,7 +40,7 @@ ANSWERED = ("q", "answer to q", "ok", [echoed("q")])
 class Full(Recorder):
     """A recorder that fails whenever something is handed over."""
 
-    def submit(self, order, trace_id, make):
+    def submit(self, order, trace_id, make, *, traced=False):
         raise OSError("no space left")
 
 
