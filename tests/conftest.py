@@ -2,6 +2,7 @@
 
 import offline
 from hypothesis import HealthCheck, settings
+from product_servers import mlflow_url, phoenix_url, servers  # noqa: F401  # fixtures
 
 settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100

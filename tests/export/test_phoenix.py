@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from export_records import LEAKS, QUESTION, RUN, a_query, scored, without_value
+from product_servers import patiently
 
 from ctxeval import ExportError, InvalidArgumentError, NotTracedError, QueryRecord, Recorder
 from ctxeval.export import OpenTelemetry, Phoenix
@@ -35,20 +35,6 @@ def spans(phoenix_url: str) -> Iterator[OpenTelemetry]:
 def record(request: pytest.FixtureRequest) -> QueryRecord:
     # Each test has a query of its own: they share the server.
     return a_query(f"query of {request.node.name}")
-
-
-def patiently(export: Callable[[], object]) -> None:
-    """Export once the spans have arrived: Phoenix takes them later than it says."""
-    for _ in range(100):
-        try:
-            export()
-        except ExportError as error:
-            if "404" not in str(error):
-                raise
-            time.sleep(0.2)
-        else:
-            return
-    export()
 
 
 def annotations(client: Any, record: QueryRecord, stage: int = 0) -> list[dict[str, Any]]:

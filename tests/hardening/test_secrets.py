@@ -15,12 +15,13 @@ from uuid import uuid4
 
 import pytest
 from export_records import QUESTION, a_query, scored, traced
+from product_servers import Program, patiently
 from recording_server import RecordingServer, serving
 from whole_pipeline import METRICS, Produced, Run, Texts, endpoint, logged, model, refusing
 
 import ctxeval
 from ctxeval.capture import outlet
-from ctxeval.export import Langfuse, LangSmith, OpenTelemetry
+from ctxeval.export import Langfuse, LangSmith, MLflow, OpenTelemetry, Phoenix
 from ctxeval.store import database as store_database
 
 UNKNOWN = "grapefruit4711"
@@ -71,6 +72,56 @@ def test_no_key_is_in_anything_that_a_run_produced(key: str, tmp_path: Path, pro
     assert key != UNKNOWN or {"cli.jsonl", "cli.html", "exported.jsonl"} <= files
     assert "the log of openai._base_client" in produced.texts
     assert produced.with_any([key]) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType")
+@pytest.mark.parametrize("key", KEYS)
+def test_no_key_is_in_what_phoenix_and_mlflow_keep(
+    key: str, tmp_path: Path, servers: dict[str, Program], phoenix_url: str, mlflow_url: str
+):
+    """With all that may be sent: questions, texts, and reasons that quote who refused the key."""
+    texts = Texts()
+    with (
+        endpoint(texts) as server,
+        refusing(key) as refuser,
+        model(server, key) as llm,
+        model(refuser, key) as refused,
+    ):
+        for n, judge in enumerate((llm, refused)):
+            store = ctxeval.Store(tmp_path / f"{n}.db")
+            for record in Run(tmp_path, Produced(), store, judge, texts).capture().records:
+                to_phoenix(record, phoenix_url)
+                to_mlflow(record, mlflow_url)
+            store.close()
+    for product in ("phoenix", "mlflow"):
+        kept = Produced()
+        kept.add_files(servers[product].folder)
+        assert kept.with_any(["answered 401"]), f"{product} keeps what it was sent"
+        assert kept.with_any([key]) == []
+
+
+def to_phoenix(record: ctxeval.QueryRecord, url: str) -> None:
+    client = pytest.importorskip("phoenix.client", reason="arize-phoenix-client is not installed")
+    otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    spans = otlp.OTLPSpanExporter(f"{url}/v1/traces", timeout=30)
+    OpenTelemetry(spans, content=True).export(record)
+    spans.shutdown()
+    phoenix = Phoenix(client.Client(base_url=url), content=True)
+    patiently(lambda: phoenix.export(record))
+
+
+def to_mlflow(record: ctxeval.QueryRecord, url: str) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
+    mlflow.set_tracking_uri(url)
+    mlflow.set_experiment("geese")
+    with mlflow.start_span("rag"):
+        record.traced = ctxeval.current_span()
+        for stage in record.retrievals:
+            with mlflow.start_span(stage.name, span_type="RETRIEVER"):
+                stage.traced = ctxeval.current_span(retrieval=True)
+    mlflow.flush_trace_async_logging()
+    MLflow(mlflow, content=True).export(record)
 
 
 def by_command(run: Run, url: str, refusing_url: str, key: str) -> None:
@@ -322,6 +373,16 @@ def exporters(url: str, key: str) -> Iterator[Any]:
         yield OpenTelemetry(spans=spans, logs=logs, content=True)
         spans.shutdown()
         logs.shutdown()
+    with suppress(ModuleNotFoundError):
+        import phoenix.client
+
+        yield Phoenix(phoenix.client.Client(base_url=url, api_key=key), content=True)
+    with suppress(ModuleNotFoundError), pytest.MonkeyPatch.context() as patched:
+        import mlflow
+
+        patched.setenv("MLFLOW_TRACKING_TOKEN", key)
+        mlflow.set_tracking_uri(url)
+        yield MLflow(mlflow, content=True)
 
 
 @pytest.mark.parametrize("key", ["sk-lf-geheim-4711", "lsv2_pt_geheim4711"])
