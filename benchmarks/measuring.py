@@ -38,10 +38,11 @@ def table() -> str:
 def side_by_side(name: str, rows: Sequence[dict[str, Any]]) -> None:
     """Print what was measured of several at once: one JSON line, and a table."""
     print(json.dumps({"benchmark": name, "rows": rows}))
-    print(f"\n### {name}\n\n{_markdown(rows)}\n", flush=True)
+    print(f"\n### {name}\n\n{markdown(rows)}\n", flush=True)
 
 
-def _markdown(rows: Sequence[dict[str, Any]]) -> str:
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Write rows of columns as a Markdown table."""
     names = list(dict.fromkeys(column for row in rows for column in row))
     lines = [[_cell(row.get(name, "")) for name in names] for row in rows]
     return "\n".join(

@@ -98,10 +98,10 @@ class ScriptedLLM:
 
     async def first_token(self, messages: Sequence[Message]) -> FirstToken:
         """Answer a question whose answer is one word: by the next reply, or by the rules."""
-        from ctxeval.judges.prompts import read_document
+        from ctxeval.judges.yes_no import read_texts
 
         self.calls.append(messages)
-        self.documents.append(read_document(messages))
+        self.documents.append(read_texts(messages))
         reply = next(self._replies, None)
         if isinstance(reply, Exception):
             raise reply
@@ -113,9 +113,9 @@ class ScriptedLLM:
 
     def probabilities(self, messages: Sequence[Message]) -> dict[str, float]:
         """Answer a question whose answer is one word by the rules: how likely is which?"""
-        from ctxeval.judges.prompts import read_document
+        from ctxeval.judges.yes_no import read_texts
 
-        document = read_document(messages)
+        document = read_texts(messages)
         if "claim" in document:
             yes = float(bool(self._needed(document["claim"], document["chunks"])))
         else:

@@ -124,6 +124,7 @@ class Prompts:
                 raise InvalidArgumentError(
                     f"instructions[{purpose!r}]: {short(text)} is no text: say what counts"
                 )
+        self.own: Mapping[str, str] = own
         self.instructions = {**INSTRUCTIONS, **own}
         digest = hashlib.sha256(json.dumps(sorted(own.items())).encode()).hexdigest()[:8]
         self.version = f"{VERSION}+{digest}" if own else VERSION
