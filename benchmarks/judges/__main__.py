@@ -22,7 +22,7 @@ from benchmarks.judges.embedding import sentence_model
 from benchmarks.judges.rows import Interval, Told, accuracy, row
 from benchmarks.measuring import markdown
 from ctxeval.calibration.baselines import baseline_scores
-from ctxeval.evaluation.judge_check import judge_pairs
+from ctxeval.evaluation.judge_pairs import judge_pairs
 from ctxeval.judges.cells import MemoryCache
 from ctxeval.judges.embedding import EmbeddingSimilarity
 from ctxeval.judges.llm import LLMJudge
