@@ -232,9 +232,9 @@ def _holder(told: Mapping[str, Any]) -> Holder:
         )
     try:
         metrics = MetricSet(list(told["metrics"]))
-        signed = {name: [metric.signature] for name, metric in metrics.by_name().items()}
     except InvalidArgumentError:  # a metric of the user's own
-        signed = {}
+        return Nowhere(VALUES_ALONE)
+    signed = {name: [metric.signature] for name, metric in metrics.by_name().items()}
     if signed != {name: one["signatures"] for name, one in told["metrics"].items()}:
         return Nowhere(VALUES_ALONE)
     return Late(of_origin(origin), MetricSet() if told["samples"]["auto"] else metrics)
