@@ -38,7 +38,7 @@ def main() -> None:
     given.add_argument("models", nargs="*", metavar="NAME=URL")
     given.add_argument("--answers", type=Path, required=True, metavar="FOLDER")
     given.add_argument("--embed", type=Path, metavar="FOLDER", help="model.onnx, tokenizer.json")
-    given.add_argument("--json", action="store_true", help="the modes that answer with JSON, too")
+    given.add_argument("--json", nargs="*", default=[], choices=("joint", "pointwise"), help="too")
     options = given.parse_args()
     every = cases()
     print(f"### Baselines\n\n{markdown(list(_baselines(every, options.embed)))}\n")
@@ -49,7 +49,10 @@ def main() -> None:
         print(f"### {name}, by probability\n\n{markdown(_rows(told))}\n", flush=True)
         print(f"By language of the question:\n\n{markdown(list(_by_language(told)))}\n", flush=True)
         if options.json:
-            print(f"### {name}, by JSON\n\n{markdown(list(_by_json(llm, every)))}\n", flush=True)
+            print(
+                f"### {name}, by JSON\n\n{markdown(list(_by_json(llm, every, options.json)))}\n",
+                flush=True,
+            )
 
 
 def _model(name: str, url: str) -> Any:
@@ -98,10 +101,10 @@ def _two(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _by_json(llm: Any, every: Sequence[Case]) -> Iterable[dict[str, Any]]:
+def _by_json(llm: Any, every: Sequence[Case], modes: Sequence[str]) -> Iterable[dict[str, Any]]:
     of_question = [case for case in every if case.labelled.pair.purpose == "question"]
     these = sorted(of_question, key=lambda case: case.language != "en")[:JSON_CASES]
-    for mode in ("joint", "pointwise"):
+    for mode in modes:
         judge = LLMJudge(llm, mode, cache=MemoryCache())  # type: ignore[arg-type]
         begun = time.perf_counter()
         verdicts, usage, _ = run(judge_pairs(judge, [case.labelled.pair for case in these]))
