@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxeval.errors import InvalidArgumentError, describe
+from ctxeval.keys import said_by_others
 
 
 def imported(given: str, argument: str, example: str) -> Any:
@@ -26,7 +27,8 @@ def imported(given: str, argument: str, example: str) -> Any:
     sys.path.insert(0, str(Path.cwd()))
     try:
         return attrgetter(name)(import_module(module))
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the user's own module raises
+        why = said_by_others(describe(error))
         raise InvalidArgumentError(
-            f"{argument}: {given!r} can't be had: {describe(error)}: give MODULE:NAME, as {example}"
+            f"{argument}: {given!r} can't be had: {why}: give MODULE:NAME, as {example}"
         ) from error

@@ -32,6 +32,22 @@ def without_secrets(text: str) -> str:
     return text
 
 
+MOST = 500
+"""Letters of what somebody else's code or server says that are passed on."""
+
+
+def said_by_others(text: str) -> str:
+    r"""Take what a server or a user's code says as one line: no secrets, no control characters.
+
+    Examples:
+        >>> said_by_others("refused\n\x1b[31mfor password=abc")
+        'refused �[31mfor password=…'
+    """
+    line = " ".join(without_secrets(text).split())
+    line = "".join(char if char.isprintable() else "�" for char in line)
+    return line if len(line) <= MOST else f"{line[: MOST - 1]}…"
+
+
 def as_cause(error: BaseException, *known: str) -> BaseException | None:
     """Give an error to raise another one from, as far as no key is in it: a traceback shows it.
 

@@ -79,7 +79,7 @@ def store_resend(
     url: StoreUrl = "ctxeval.db",
     as_json: AsJson = False,
 ) -> None:
-    """Send what sinks did not take; exit with 1 if some is left.
+    """Send what sinks did not take; exit with 1 if they leave some again.
 
     Example: ctxeval store resend myapp.telemetry:sinks ctxeval.db
     """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ctxeval.capture.sinks import Exporter
 from ctxeval.errors import NotTracedError, describe
-from ctxeval.keys import without_secrets
+from ctxeval.keys import said_by_others
 from ctxeval.record.query import QueryRecord
 
 DELAYS = (1.0, 4.0, 16.0)
@@ -154,7 +154,7 @@ class Outlet:
         except BaseException as error:  # one that ends threads would leave the others waiting
             failed = error
         again = failed is not None and self._is_worth_it(parcel, failed)
-        said = "" if failed is None else without_secrets(describe(failed))
+        said = "" if failed is None else said_by_others(describe(failed))
         if failed is not None and not again:
             self.give_up(parcel.record, said, for_ever=isinstance(failed, NotTracedError))
             self._after_giving_up()

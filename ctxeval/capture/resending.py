@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxeval.capture.sinks import Exporter, Sink, exporters_of
 from ctxeval.errors import NotTracedError, describe
-from ctxeval.keys import without_secrets
+from ctxeval.keys import said_by_others
 
 if TYPE_CHECKING:
     from ctxeval.store import Store
@@ -54,7 +54,7 @@ def _resend(store: Store, exporter: Exporter) -> Resent:
         try:
             exporter.export(record)
         except Exception as error:
-            said = without_secrets(describe(error))
+            said = said_by_others(describe(error))
             if not isinstance(error, NotTracedError):  # or it never will
                 failures += 1
                 if failures == MAX_FAILURES:

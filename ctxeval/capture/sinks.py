@@ -41,6 +41,8 @@ class _Function:
         if inspect.iscoroutine(given):
             given.close()
             raise ExportError(f"{self.name} is asynchronous: give a function that sends")
+        if inspect.isgenerator(given) or inspect.isasyncgen(given):
+            raise ExportError(f"{self.name} is a generator, which nobody runs: give what sends")
 
 
 def exporters_of(sinks: Iterable[Sink]) -> list[Exporter]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 DEFAULT = "sqlite:///ctxeval.db"
 
+KNOWN = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+_IN_QUERY = re.compile(r"([?&]\w*password=)[^&]*")
+_SETTING = re.compile(r"(?:^|\s)(host|hostaddr|port|dbname|user|password)\s*=")
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -57,13 +62,16 @@ def find(given: str | os.PathLike[str]) -> Place:
     if not isinstance(given, (str, os.PathLike)) or not str(given).strip():
         raise StoreError(f"{short(given)} is no store: give a path, or a URL such as {DEFAULT!r}")
     if isinstance(given, os.PathLike) or "://" not in given:
+        if isinstance(given, str) and _SETTING.search(given):
+            raise StoreError(
+                f"the given text sets {_SETTING.findall(given)[0]}, as for libpq: {KNOWN}"
+            )
         return _file(os.fspath(given))
-    shown = re.sub(r"//([^/@:]*):.*@", r"//\1:***@", given)
-    known = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    shown = _IN_QUERY.sub(r"\1***", re.sub(r"//([^/@:]*):.*@", r"//\1:***@", given))
     try:
         url = make_url(given)
     except (ArgumentError, ValueError):  # a port that is no number, say
-        raise StoreError(f"{shown!r} is no URL of a database: {known}") from None
+        raise StoreError(f"{shown!r} is no URL of a database: {KNOWN}") from None
     backend, _, driver = url.drivername.partition("+")
     if backend == "sqlite" and driver in ("", "pysqlite"):
         if url.query or url.host:
@@ -79,8 +87,11 @@ def find(given: str | os.PathLike[str]) -> Place:
         url = url.set(drivername="postgresql+psycopg")
         if isinstance(password := url.query.get("password"), str):
             url = url.set(password=password).difference_update_query(["password"])
-        return Place(url, url.set(drivername="postgresql").render_as_string())
-    raise StoreError(f"{shown!r}: {url.drivername} is no database for a store: {known}")
+        if "@" in (url.host or ""):
+            raise StoreError(f"{shown!r}: a user or a password holds @: write %40 instead")
+        named = url.set(drivername="postgresql").render_as_string()
+        return Place(url, _IN_QUERY.sub(r"\1***", named))
+    raise StoreError(f"{shown!r}: {url.drivername} is no database for a store: {KNOWN}")
 
 
 def _file(given: str) -> Place:

@@ -277,6 +277,7 @@ class Store:
         """
         from ctxeval.store.upkeep import prune
 
+        _check_moment(before)
         return prune(self._database, before, keep)
 
     def delete(
@@ -297,6 +298,7 @@ class Store:
 
         if question is None and before is None:
             raise StoreError("delete() was told nothing: give question=, before=, or both")
+        _check_moment(before)
         keys = None
         if question is not None:
             keys = {question_key(question), question_key(self._privacy.redacted(question))}
@@ -318,3 +320,8 @@ class Store:
 
 def _opened(url: str, privacy: Privacy) -> Store:
     return Store(url, store_text=privacy.store_text, redact=privacy.redact)
+
+
+def _check_moment(before: object) -> None:
+    if before is not None and not isinstance(before, datetime):
+        raise StoreError(f"before: {short(before)} is no moment: give a datetime")

@@ -20,6 +20,7 @@ import pytest
 from export_records import QUESTION, a_query
 
 from ctxeval import (
+    ExportError,
     InvalidArgumentError,
     NotTracedError,
     QueryRecord,
@@ -29,7 +30,9 @@ from ctxeval import (
 )
 from ctxeval.capture import outlet, resending
 from ctxeval.capture.outlet import Delivery
+from ctxeval.capture.sinks import exporters_of
 from ctxeval.export import Score
+from ctxeval.keys import said_by_others
 from ctxeval.testing import ScriptedLLM
 
 REFERENCES = [{"user_input": QUESTION, "reference_context_ids": ["a"]}]
@@ -584,3 +587,18 @@ def test_a_forked_child_sends_what_is_its_own() -> None:
     release.set()
     assert to.flush(30)
     assert sink.took == ids(3)
+
+
+def test_what_others_say_is_one_short_line():
+    said = said_by_others("\x1b[31mred\x1b]0;title\x07 \u202eevil\nsecond\rline " + "y" * 5000)
+    assert said.startswith("�[31mred�]0;title� �evil second line yyy")
+    assert len(said) == 500
+
+
+def test_a_generator_is_told_that_nobody_runs_it():
+    def sink(scores):
+        yield scores
+
+    [exporter] = exporters_of([sink])
+    with pytest.raises(ExportError, match="generator"):
+        exporter.export(QueryRecord("1", "q"))

@@ -213,3 +213,37 @@ def test_a_relative_path_stays_the_same(tmp_path: Path, monkeypatch, record) -> 
     assert repr(store) == f"Store({store.place!r})"
     assert sum(1 for _ in store.records()) == 1  # a closed one opens again
     store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:hun@ter3@127.0.0.1:1/x",
+        "sqlite:///x.db?password=hunter3",
+        "host=127.0.0.1 port=1 password=hunter3",
+    ],
+)
+def test_a_password_in_an_address_that_is_none_is_told_nobody(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError) as caught:
+        Store(url)
+    assert "hun" not in str(caught.value)
+    assert "ter3" not in str(caught.value)
+    assert not list(tmp_path.iterdir()), "nothing is taken for a file's name"
+
+
+def test_a_password_among_the_options_of_an_address_is_told_nobody():
+    pytest.importorskip("psycopg")
+    store = Store("postgresql://127.0.0.1:1/x?sslpassword=hunter3")
+    assert "hunter3" not in repr(store)
+    with pytest.raises(StoreError) as caught:
+        store.stats()
+    assert "hunter3" not in str(caught.value)
+
+
+@pytest.mark.parametrize("before", [1.5e9, "2027-01-01"])
+def test_what_is_no_moment_is_refused(before, tmp_path):
+    store = Store(tmp_path / "a.db")
+    for removed in (lambda: store.delete(before=before), lambda: store.prune(before)):
+        with pytest.raises(StoreError, match="give a datetime"):
+            removed()
