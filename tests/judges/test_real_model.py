@@ -6,12 +6,11 @@ get both. Whether so small a model judges well is another question: see benchmar
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import ctxeval
 from ctxeval import Sample
 from ctxeval.judges.cells import MemoryCache
 from ctxeval.judges.llm import MODES, LLMJudge
+from ctxeval.llm.loop import run
 
 openai = pytest.importorskip("openai")
 
@@ -95,14 +95,25 @@ def server() -> Iterator[Served]:
         yield one
 
 
-def model(server: Served, **given: Any) -> Any:
-    return ctxeval.llm_factory("smollm2", base_url=server.url, api_key="none", **given)
+@pytest.fixture
+def model() -> Iterator[Callable[..., Any]]:
+    """Makes models behind a server, and closes their connections in the end."""
+    made: list[Any] = []
+
+    def make(server: Served, **given: Any) -> Any:
+        made.append(ctxeval.llm_factory("smollm2", base_url=server.url, api_key="none", **given))
+        return made[-1]
+
+    yield make
+    for one in made:
+        run(one.aclose())
 
 
 def judged(llm: Any, mode: str, sample: Sample) -> dict[str, ctxeval.MetricResult]:
     judge = LLMJudge(llm, mode=mode, cache=MemoryCache())  # type: ignore[arg-type]
     metrics = [ctxeval.ContextPrecision(judge), ctxeval.ContextRecall(judge)]
-    return ctxeval.evaluate([sample], metrics, progress=False).rows[0].results
+    [row] = ctxeval.evaluate([sample], metrics, progress=False).rows
+    return row.results
 
 
 def nothing_is_lost(results: dict[str, ctxeval.MetricResult], sample: Sample) -> None:
@@ -122,7 +133,7 @@ def nothing_is_lost(results: dict[str, ctxeval.MetricResult], sample: Sample) ->
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_mode_runs_end_to_end(server, mode):
+def test_every_mode_runs_end_to_end(server, mode, model):
     results = judged(model(server), mode, SAMPLE)
     nothing_is_lost(results, SAMPLE)
     if mode == "logprob":
@@ -131,14 +142,14 @@ def test_every_mode_runs_end_to_end(server, mode):
         assert 0 < results["context_precision"].expected < 1
 
 
-def test_a_reference_is_split_by_the_model(server):
+def test_a_reference_is_split_by_the_model(server, model):
     whole = Sample(**{**FIELDS, "reference_claims": None})
     recall = ctxeval.score(whole, ["context_recall"], llm=model(server))["context_recall"]
     assert recall.verdicts.units, "claims, or the reference with a reason"
     assert recall.status == "scored" or recall.reason
 
 
-def test_a_judge_that_starts_before_its_server():
+def test_a_judge_that_starts_before_its_server(model):
     """First nobody answers, then "loading" (503), then it judges."""
     with served(4096) as server:
         results = judged(model(server), "logprob", SAMPLE)
@@ -150,7 +161,7 @@ def test_a_judge_that_starts_before_its_server():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_context_that_cuts_the_answer(mode):
+def test_a_context_that_cuts_the_answer(mode, model):
     """The prompt fits, the answer does not: it ends in the middle of the JSON."""
     with served(640) as server:
         server.wait()
@@ -159,7 +170,7 @@ def test_a_context_that_cuts_the_answer(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_chunk_that_does_not_fit(mode):
+def test_a_chunk_that_does_not_fit(mode, model):
     """It is unread and says why; the others are judged."""
     long = " ".join(f"The shelf with number {n} holds books." for n in range(600))
     sample = Sample(**{**FIELDS, "retrieved_contexts": [*FIELDS["retrieved_contexts"], long]})
@@ -173,7 +184,7 @@ def test_a_chunk_that_does_not_fit(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_slot_that_is_taken(mode):
+def test_a_slot_that_is_taken(mode, model):
     """Somebody else has the only slot, for long: the judge waits for its turn."""
     with served(2048) as server:
         server.wait()
@@ -200,13 +211,14 @@ def test_a_slot_that_is_taken(mode):
     nothing_is_lost(results, SAMPLE)
 
 
-def test_many_at_once_on_two_slots(server):
+def test_many_at_once_on_two_slots(server, model):
     samples = [Sample(**{**FIELDS, "id": str(n), "user_input": f"{n}?"}) for n in range(12)]
     judge = LLMJudge(model(server, concurrency=8), mode="logprob", cache=MemoryCache())
     metrics = [ctxeval.ContextPrecision(judge), ctxeval.ContextRecall(judge)]
     found = ctxeval.evaluate(samples, metrics, progress=False)
-    assert len(found.rows) == len(samples)
-    for row in found.rows:
+    rows = list(found.rows)
+    assert len(rows) == len(samples)
+    for row in rows:
         nothing_is_lost(row.results, SAMPLE)
 
 
@@ -215,6 +227,6 @@ async def _twice(llm: Any, messages: list[Any]) -> set[float]:
     return {max(one.logprobs.values()) for one in told}
 
 
-def test_asked_alone_and_again_it_says_the_same(server):
+def test_asked_alone_and_again_it_says_the_same(server, model):
     messages = [{"role": "user", "content": "Is the sky blue? Answer Yes or No."}]
-    assert len(asyncio.run(_twice(model(server), messages))) == 1
+    assert len(run(_twice(model(server), messages))) == 1
