@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -260,6 +261,8 @@ class Recorder:
                 self.dropped["not sampled"] += 1
                 continue
             record.traced = record.traced or span
+            if record.started is None and record.ended is None:
+                record.started = datetime.now(UTC)  # once: what is sent again has the same time
             if (prepared := self._processing.prepare(record)) is not None:
                 self._processing.process(prepared, self._place(order, prepared))
 

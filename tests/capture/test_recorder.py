@@ -564,3 +564,14 @@ def test_tokens_that_a_store_can_t_count_stop_nobody_and_are_counted_later(tmp_p
     spent = sum(one.scores["context_relevance"].usage.prompt_tokens for one in recorder.records)
     assert store.tokens_of(datetime.now(UTC).date()) > spent
     store.close()
+
+
+def test_a_record_without_a_time_is_of_now():
+    """What sends it would date it 1970, or give it another time with each try."""
+    before = datetime.now(UTC)
+    recorder = Recorder(["hit_rate@1"])
+    recorder.submit(0, "1", lambda: QueryRecord("1", "q"))
+    assert recorder.flush(10)
+    [record] = recorder.records
+    assert before <= record.started <= datetime.now(UTC)
+    assert record.ended is None
