@@ -8,22 +8,22 @@ ASKED: dict[str, dict[str, str]] = {
     "question": {
         "about": "Is the text about exactly what the question asks about?",
         "information": "Does the text contain information about what the question asks?",
-        "part": "Does the text answer the question, at least in part?",
+        "part": WORDING.asked["question"],
     },
     "reference": {
         "helps": "Does the text state something that helps to arrive at the reference?",
         "says": "Does the text say what the reference says, or a part of it?",
         "about": "Is the text about exactly what the question asks and the reference says?",
-        "part": "Does the text answer the question as the reference does, at least in part?",
+        "part": WORDING.asked["reference"],
     },
     "response": {
         "helps": "Does the text state something that helps to arrive at the response?",
         "about": "Is the text about exactly what the question asks and the response says?",
-        "part": "Does the text answer the question as the response does, at least in part?",
+        "part": WORDING.asked["response"],
     },
     "support": {
         "follows": "Does everything that the claim says follow from the chunks?",
-        "supported": "Is the claim supported by the chunks?",
+        "supported": WORDING.asked["support"],
         "true": "Is the claim true, by what the chunks say?",
     },
 }
