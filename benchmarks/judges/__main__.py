@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,21 +15,16 @@ from typing import Any
 import openai
 
 import ctxeval
+from benchmarks.judges import by_json
 from benchmarks.judges.asking import Answers
 from benchmarks.judges.cases import Case, cases
 from benchmarks.judges.embedding import sentence_model
-from benchmarks.judges.rows import Interval, Told, accuracy, row
+from benchmarks.judges.rows import Told, row
 from benchmarks.measuring import markdown
 from ctxeval.calibration.baselines import baseline_scores
-from ctxeval.evaluation.judge_pairs import judge_pairs
-from ctxeval.judges.cells import MemoryCache
 from ctxeval.judges.embedding import EmbeddingSimilarity
-from ctxeval.judges.llm import LLMJudge
-from ctxeval.llm.loop import run
 
 PURPOSES = ("question", "reference", "response", "support")
-JSON_CASES = 210
-"""So many questions in English are judged by the modes that answer with JSON."""
 
 
 def main() -> None:
@@ -39,25 +33,28 @@ def main() -> None:
     given.add_argument("--answers", type=Path, required=True, metavar="FOLDER")
     given.add_argument("--embed", type=Path, metavar="FOLDER", help="model.onnx, tokenizer.json")
     given.add_argument("--json", nargs="*", default=[], choices=("joint", "pointwise"), help="too")
+    given.add_argument("--split", action="store_true", help="split texts into claims, too")
+    given.add_argument("--slots", type=int, default=1, metavar="N", help="calls at once")
     options = given.parse_args()
     every = cases()
     print(f"### Baselines\n\n{markdown(list(_baselines(every, options.embed)))}\n")
     for named in options.models:
         name, _, url = named.partition("=")
-        llm = _model(name, url)
+        llm = _model(name, url, options.slots)
         told = asyncio.run(Answers(name, options.answers).ask(llm, every))
         print(f"### {name}, by probability\n\n{markdown(_rows(told))}\n", flush=True)
         print(f"By language of the question:\n\n{markdown(list(_by_language(told)))}\n", flush=True)
         if options.json:
-            print(
-                f"### {name}, by JSON\n\n{markdown(list(_by_json(llm, every, options.json)))}\n",
-                flush=True,
-            )
+            judged = list(by_json.judged(llm, every, options.json, options.answers))
+            print(f"### {name}, by JSON\n\n{markdown(judged)}\n", flush=True)
+        if options.split:
+            claims = list(by_json.split(llm, options.answers))
+            print(f"### {name}, splitting\n\n{markdown(claims)}\n", flush=True)
 
 
-def _model(name: str, url: str) -> Any:
+def _model(name: str, url: str, slots: int) -> Any:
     client = openai.AsyncOpenAI(base_url=url, api_key="none", timeout=900)
-    return ctxeval.llm_factory(name, client=client, base_url=url, concurrency=1)
+    return ctxeval.llm_factory(name, client=client, base_url=url, concurrency=slots)
 
 
 def _baselines(every: Sequence[Case], embed: Path | None) -> Iterable[dict[str, Any]]:
@@ -99,30 +96,6 @@ def _cells(name: str, told: Sequence[Told]) -> dict[str, Any]:
 
 def _two(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def _by_json(llm: Any, every: Sequence[Case], modes: Sequence[str]) -> Iterable[dict[str, Any]]:
-    of_question = [case for case in every if case.labelled.pair.purpose == "question"]
-    these = sorted(of_question, key=lambda case: case.language != "en")[:JSON_CASES]
-    for mode in modes:
-        judge = LLMJudge(llm, mode, cache=MemoryCache())  # type: ignore[arg-type]
-        begun = time.perf_counter()
-        verdicts, usage, _ = run(judge_pairs(judge, [case.labelled.pair for case in these]))
-        seconds = time.perf_counter() - begun
-        values = [None if one.value is None else float(one.value) for one in verdicts]
-        read = [one for one in map(Told, these, values) if one.yes is not None]
-        found: Interval = accuracy(read, 0.5)
-        yield {
-            "mode": mode,
-            "n": len(read),
-            "unread": len(these) - len(read),
-            "said yes": _two(sum(one.yes or 0 for one in read) / len(read)),
-            "accuracy": str(found),
-            "requests": usage.requests,
-            "prompt tokens": usage.prompt_tokens,
-            "answered tokens": usage.completion_tokens,
-            "seconds a pair": _two(seconds / len(these)),
-        }
 
 
 main()

@@ -17,7 +17,7 @@ from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.fields import MAX_CLAIMS
 from ctxeval.llm.protocol import Message, Schema
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever a word below changes: it enters signatures and the keys of kept verdicts."""
 
 INSTRUCTIONS: dict[str, str] = {
@@ -66,8 +66,15 @@ _CLOSING = (
     "one JSON object and nothing else, in this shape:\n{shape}"
 )
 
-_CHUNK_SHAPE = '"chunks": [{"id": 1, "reason": "…", "verdict": "yes"}]'
-_CLAIM_SHAPE = '"claims": [{"id": 1, "reason": "…", "supporting_chunks": [2], "verdict": "yes"}]'
+_CHUNK_SHAPE = (
+    '{"id": 1, "reason": "…", "verdict": "no"}',
+    '{"id": 2, "reason": "…", "verdict": "yes"}',
+)
+_CLAIM_SHAPE = (
+    '{"id": 1, "reason": "…", "supporting_chunks": [2], "verdict": "yes"}',
+    '{"id": 2, "reason": "…", "supporting_chunks": [], "verdict": "no"}',
+)
+"""As many as are asked, two at most: of a single one small models took that one was enough."""
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -164,7 +171,14 @@ class Prompts:
             parts.append(_CHUNKS.format(criterion=self.instructions[purpose]))
         if claims:
             parts.append(_CLAIMS.format(criterion=self.instructions["support"]))
-        shapes = [_CLAIM_SHAPE] * bool(claims) + [_CHUNK_SHAPE] * bool(judge_chunks)
+        shapes = [
+            f'"{name}": [{", ".join(items[: len(asked)])}]'
+            for name, items, asked in (
+                ("claims", _CLAIM_SHAPE, claims),
+                ("chunks", _CHUNK_SHAPE, judge_chunks),
+            )
+            if asked
+        ]
         parts.append(_CLOSING.format(shape="{" + ", ".join(shapes) + "}"))
         document: dict[str, Any] = {"question": question}
         if target:

@@ -1099,6 +1099,21 @@ def test_no_text_ends_the_document(text):
     assert read_document(split) == {"text": text}
 
 
+@pytest.mark.parametrize(("chunks", "claims"), [(1, 0), (2, 0), (3, 0), (3, 1), (2, 2), (1, 5)])
+def test_the_shape_to_answer_in_shows_a_second_item_where_there_is_more_than_one(chunks, claims):
+    texts = [f"text {n}" for n in range(chunks)]
+    messages, schema = Prompts().judge(
+        "reference", "q", "r", texts, range(1, chunks + 1), [f"claim {n}" for n in range(claims)]
+    )
+    shape = json.loads(messages[0]["content"].rpartition("\n")[2])
+    assert {name: len(items) for name, items in shape.items()} == {
+        name: min(count, 2) for name, count in (("claims", claims), ("chunks", chunks)) if count
+    }
+    for name, items in shape.items():
+        required = schema["properties"][name]["items"]["required"]
+        assert all(list(item) == required for item in items)
+
+
 def test_a_half_character_can_be_sent():
     messages, _ = Prompts().judge("question", "half \ud83d", "", ["\udc00"], [1], [])
     assert messages[1]["content"].encode()
