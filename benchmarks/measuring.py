@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 LINES: list[tuple[str, str, str, str]] = []
@@ -33,6 +34,12 @@ def table() -> str:
     """Write the figures as a Markdown table."""
     rows = [("benchmark", "figure", "limit", ""), ("---",) * 4, *LINES]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def lines_of(name: str) -> list[tuple[str, str, str, str]]:
+    """Run a benchmark, and give the lines of its figures; what it prints, it prints."""
+    import_module(f"benchmarks.{name}").main()
+    return LINES
 
 
 def side_by_side(name: str, rows: Sequence[dict[str, Any]]) -> None:
