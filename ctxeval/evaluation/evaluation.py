@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxeval.errors import InvalidArgumentError, near, short
-from ctxeval.evaluation.holding import VALUES_ALONE, Holder, InFile, InMemory, Nowhere, Part
+from ctxeval.evaluation.holding import VALUES_ALONE, Holder, InFile, InMemory, Nowhere, Part, Rows
 from ctxeval.evaluation.rows import Row, json_line, read_run, run_path, write_run
 from ctxeval.evaluation.tables import arrow_table, flat_rows, whole
 from ctxeval.evaluation.tallies import Tallies
@@ -95,9 +95,13 @@ class Evaluation:
         return self._holder.late
 
     @property
-    def rows(self) -> Iterator[Row]:
-        """Go through the rows, in the order of the samples."""
-        return self._holder.rows()
+    def rows(self) -> Rows:
+        """The rows, in the order of the samples: `rows[0]`, `rows[-3:]`, `len(rows)`.
+
+        They are read, or scored, as they are asked for, and raise an InvalidArgumentError
+        where only their values are left (see `readable`).
+        """
+        return Rows(self._holder, len(self))
 
     def at(self, places: Iterable[int]) -> Iterator[Row]:
         """Go through the rows at these places, counted from 0, in the order of the samples."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
-from ctxeval.errors import InvalidArgumentError
+from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.rows import Row, read_run
 from ctxeval.sample import Sample
 
@@ -35,6 +36,56 @@ class Holder(Protocol):
     def samples(self) -> Iterator[Sample]:
         """Go through the samples, in order."""
         ...
+
+
+class Rows(Sequence[Row]):
+    """The rows of an evaluation, in the order of the samples: read or scored when asked for.
+
+    >>> rows = Rows(InMemory([]), 0)
+    >>> rows, len(rows), rows[:1]
+    (<0 rows>, 0, [])
+
+    Args:
+        holder: Holds them.
+        size: How many they are.
+    """
+
+    def __init__(self, holder: Holder, size: int) -> None:
+        """See the class."""
+        self._holder = holder
+        self._size = size
+
+    def __len__(self) -> int:
+        """Count them."""
+        return self._size
+
+    def __iter__(self) -> Iterator[Row]:
+        """Go through them."""
+        return self._holder.rows()
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | list[Row]:
+        """Give the row at a place, counted from 0 (from the end below), or those of a slice."""
+        if isinstance(place, slice):
+            wanted = range(self._size)[place]
+            found = list(self._holder.at(wanted))
+            return found[::-1] if wanted.step < 0 else found
+        there = operator.index(place)
+        there += self._size if there < 0 else 0
+        if not 0 <= there < self._size:
+            raise IndexError(f"rows: there is no row {short(place)}: they are {self._size:,}")
+        return next(iter(self._holder.at((there,))))
+
+    def __reversed__(self) -> Iterator[Row]:
+        """Go through them from the end; they are read or scored at once for that."""
+        return iter(self[::-1])
+
+    def __repr__(self) -> str:
+        """Say how many they are: to show one costs reading or scoring it."""
+        return f"<{self._size:,} rows>"
 
 
 class InMemory:

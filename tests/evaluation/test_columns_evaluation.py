@@ -126,6 +126,25 @@ def as_dicts(rows):
 
 
 @every_kind
+def test_single_rows_are_had_as_of_a_list(made, scored_alone, tmp_path):
+    expected = list(evaluate(list(ROWS), METRICS).rows)
+    scored_alone.clear()
+    rows = evaluate(made(ROWS, tmp_path), METRICS).rows
+    assert len(rows) == len(expected)
+    assert scored_alone == []
+    assert as_dicts([rows[1], rows[-1]]) == as_dicts([expected[1], expected[-1]])
+    assert len(scored_alone) == 2
+    for some in (slice(1, 3), slice(-2, None), slice(None, None, -2), slice(9, 9)):
+        assert as_dicts(rows[some]) == as_dicts(expected[some])
+    assert as_dicts(reversed(rows)) == as_dicts(reversed(expected))
+    for place in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError, match=f"no row {place}: they are {len(expected)}"):
+            rows[place]
+    with pytest.raises(TypeError):
+        rows["1"]
+
+
+@every_kind
 @pytest.mark.parametrize("named", [True, False])
 def test_ids_are_known_without_scoring(made, named, scored_alone, tmp_path):
     rows = with_ids(ROWS) if named else ROWS

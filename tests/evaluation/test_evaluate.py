@@ -225,6 +225,8 @@ def test_rows_go_to_a_file_and_come_back(tmp_path):
     streamed, kept = evaluate(SAMPLES, IDS, output=path), evaluate(SAMPLES, IDS)
     assert streamed.summary() == kept.summary()
     assert list(streamed.rows) == list(kept.rows) == list(Evaluation.load(path).rows)
+    assert [*streamed.rows[:1], streamed.rows[-1]] == [kept.rows[0], *kept.rows[-1:]]
+    assert repr(streamed.rows) == repr(kept.rows) == f"<{len(SAMPLES)} rows>"
     assert [row.id for row in streamed.worst("ndcg@10", 2)] == ["3", "2"]
     assert kept.save(tmp_path / "copy.jsonl").read_text() == path.read_text()
 
