@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ctxeval.judges.embedding import EmbeddingSimilarity
     from ctxeval.judges.llm import LLMJudge
     from ctxeval.llm.factory import llm_factory
+    from ctxeval.llm.faults import Fault
     from ctxeval.llm.loop import in_thread
     from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM
     from ctxeval.llm.ways import Ways
@@ -108,6 +109,7 @@ _LAZY = {
     "Row": "ctxeval.evaluation.rows",
     "LLMJudge": "ctxeval.judges.llm",
     "llm_factory": "ctxeval.llm.factory",
+    "Fault": "ctxeval.llm.faults",
     "LLM": "ctxeval.llm.protocol",
     "Completion": "ctxeval.llm.protocol",
     "FirstToken": "ctxeval.llm.protocol",
@@ -151,6 +153,7 @@ __all__ = [
     "EmbeddingSimilarity",
     "Evaluation",
     "ExportError",
+    "Fault",
     "FirstToken",
     "FirstTokenLLM",
     "GateFailure",

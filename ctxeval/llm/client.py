@@ -12,11 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ctxeval.errors import AuthenticationError, ContextOverflowError, JudgeError, QuotaError
-from ctxeval.keys import as_cause, without_secrets
+from ctxeval.keys import as_cause, said_by_others
 from ctxeval.llm.dialect import dialect_of
+from ctxeval.llm.faults import Fault, without_keys
 from ctxeval.llm.loop import PerLoop, in_thread
 from ctxeval.llm.protocol import Completion, FirstToken, Message, Schema
-from ctxeval.llm.responses import Fault, read_completion, read_first_token
+from ctxeval.llm.responses import read_completion, read_first_token
 from ctxeval.verdicts import Usage
 
 FIRST_WAIT = 0.5
@@ -208,7 +209,7 @@ class OpenAICompatible:
 
     def _say(self, fault: Fault) -> str:
         what = f"answered {fault.status}" if fault.status else "gave no answer"
-        message = " ".join(self._safe(fault.message).split())[:300]
+        message = said_by_others(self._safe(fault.message))
         return f"{self.model} at {self.endpoint} {what}: {message.rstrip('.')}"
 
     def _cause(self, refused: _Refused) -> BaseException | None:
@@ -217,7 +218,7 @@ class OpenAICompatible:
     def _safe(self, message: str) -> str:
         if self._secret:
             message = message.replace(self._secret, "[key]")
-        return without_secrets(re.sub(r"\bsk-[\w-]{6,}", "[key]", message))
+        return without_keys(message)
 
     async def aclose(self) -> None:
         """Close the connections that ctxeval opened; the next call opens new ones."""

@@ -11,9 +11,9 @@ import asyncio
 import re
 from typing import Any
 
+from ctxeval.llm.faults import Fault
 from ctxeval.llm.loop import PerLoop
 from ctxeval.llm.protocol import Schema
-from ctxeval.llm.responses import Fault
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "structured", "grammar")
 MOST, FEWER = 20, 5

@@ -15,6 +15,17 @@ Schema = Mapping[str, Any]
 """A JSON schema: every field required, no unions, no additional properties."""
 
 
+_FINISH = {
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "safety": "content_filter",
+}
+"""Reasons to stop, as providers name them, in ctxeval's words; others are left as they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A model's reply.
@@ -23,14 +34,24 @@ class Completion:
         text: What it wrote; "" where it wrote nothing.
         usage: What the call cost that was answered: refused attempts cost nothing that is told.
         finish_reason: Why it stopped: "stop", "length" (the output was cut),
-            "content_filter" or "refusal" (it would not answer).
+            "content_filter" or "refusal" (it would not answer). What providers call
+            otherwise, as "MAX_TOKENS", is put in these words.
         model: The model that answered, as the endpoint names it.
+
+    Examples:
+        >>> Completion("cut", finish_reason="MAX_TOKENS").finish_reason
+        'length'
     """
 
     text: str
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = "stop"
     model: str = ""
+
+    def __post_init__(self) -> None:
+        """Put the reason to stop in ctxeval's words."""
+        said = self.finish_reason.lower()
+        object.__setattr__(self, "finish_reason", _FINISH.get(said, said))
 
 
 @runtime_checkable

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from ctxeval import LLM, Completion, InvalidArgumentError, Ways, in_thread
-from ctxeval_langchain.completions import completion_of, fault, refuses, stopped
+from ctxeval import LLM, Completion, Fault, InvalidArgumentError, Ways, in_thread
+from ctxeval_langchain.completions import completion_of
 from ctxeval_langchain.identity import identity_of
 
 _CAPS = ("max_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
@@ -88,9 +88,10 @@ class _ChatModelLLM:
                 lambda way: self._send(messages, schema, max_tokens, way), completion_of
             )
         except Exception as error:
-            if (completion := stopped(error)) is not None:
-                return completion
-            raise fault(error)(self._say(error)) from error
+            fault = Fault(error)
+            if fault.completion is not None:
+                return fault.completion
+            raise fault.as_error(type(self._model).__name__) from fault.cause
 
     async def _send(
         self,
@@ -118,20 +119,14 @@ class _ChatModelLLM:
 
     def _poorer(self, way: _Way, error: Exception) -> _Way | None:
         """Say what to try after an error; None: nothing."""
-        if stopped(error) is not None:
-            return None
         if isinstance(error, NotImplementedError) and way.in_thread and self._has_async:
             return way._replace(in_thread=False)
-        if not refuses(error):
+        if not Fault(error).of_the_way:
             return None
         names_cap = bool(re.search(r"max_\w*tokens|num_predict", str(error)))
         if way.capped and (names_cap or not way.structured):
             return way._replace(capped=False)
         return way._replace(structured=False) if way.structured else None
-
-    def _say(self, error: Exception) -> str:
-        said = " ".join(re.sub(r"\bsk-[\w-]{6,}", "[key]", str(error)).split())[:300]
-        return f"{type(self._model).__name__} failed: {type(error).__name__}: {said}"
 
 
 def _structured(model: BaseChatModel, schema: Mapping[str, Any]) -> Any:

@@ -11,19 +11,9 @@ from typing import Any, NamedTuple
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.llms import ChatMessage, ChatResponse
 
-from ctxeval import (
-    LLM,
-    AuthenticationError,
-    Completion,
-    ContextOverflowError,
-    InvalidArgumentError,
-    JudgeError,
-    QuotaError,
-    Ways,
-    in_thread,
-)
+from ctxeval import LLM, Completion, Fault, InvalidArgumentError, Ways, in_thread
 from ctxeval_llamaindex.identity import identity_of
-from ctxeval_llamaindex.replies import overflows, read_reply, status_of, without_keys
+from ctxeval_llamaindex.replies import read_reply
 from ctxeval_llamaindex.suppression import suppress
 
 
@@ -115,7 +105,10 @@ class _LlamaIndexLLM:
                 lambda way: self._send(said, schema, max_tokens, way), read_reply
             )
         except Exception as error:
-            raise self._error(error) from error
+            fault = Fault(error)
+            if fault.completion is not None:
+                return fault.completion
+            raise fault.as_error(type(self._model).__name__) from fault.cause
 
     async def _send(
         self,
@@ -146,24 +139,12 @@ class _LlamaIndexLLM:
         with suppress():
             return await self._model.achat(said, **options)
 
-    def _error(self, error: Exception) -> JudgeError:
-        said = f"{type(self._model).__name__} failed: {without_keys(error)}"
-        if overflows(error):
-            return ContextOverflowError(said)
-        if status_of(error) in (401, 403):
-            return AuthenticationError(said)
-        return (QuotaError if "insufficient_quota" in str(error) else JudgeError)(said)
-
 
 def _poorer(way: _Way, error: Exception) -> _Way | None:
     """Say what to try after an error; None: nothing."""
-    if overflows(error):
-        return None
     if isinstance(error, NotImplementedError) and way.by_chat:
         return way._replace(by_chat=False)
-    status = status_of(error)
-    local = status is None and isinstance(error, (NotImplementedError, TypeError, ValueError))
-    if not local and status not in (400, 422):
+    if not Fault(error).of_the_way:
         return None
     if way.caps and re.search(r"max_\w*tokens", str(error)):
         return way._replace(caps=way.caps[1:])

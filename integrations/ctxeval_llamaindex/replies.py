@@ -1,8 +1,7 @@
-"""Read what a LlamaIndex model replied, or why it did not."""
+"""Read what a LlamaIndex model replied."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from llama_index.core.llms import ChatResponse
@@ -17,22 +16,6 @@ _DETAILS = {
 }
 _BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """What Anthropic counts beside its `input_tokens`."""
-
-_FINISH = {
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "content_filtered": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "safety": "content_filter",
-}
-"""Reasons to stop, as providers name them, in ctxeval's words; others are left as they are."""
-
-_OVERFLOW = re.compile(
-    r"context[ _]?(length|window|size)|maximum context|too many (input )?tokens|"
-    r"(prompt|input) (is )?too (long|large)",
-    re.IGNORECASE,
-)
 
 
 def read_reply(response: ChatResponse) -> Completion:
@@ -54,7 +37,7 @@ def read_reply(response: ChatResponse) -> Completion:
     usage = _get(raw, "usage") or _get(raw, "usage_metadata") or response.additional_kwargs
     model = _get(raw, "model")
     named = model if isinstance(model, str) else ""
-    return Completion(text, _usage(usage), _FINISH.get(finish, finish), named)
+    return Completion(text, _usage(usage), finish, named)
 
 
 def _get(holder: Any, name: str) -> Any:
@@ -66,7 +49,7 @@ def _first(items: Any) -> Any:
 
 
 def _named(reason: Any) -> str:
-    return str(getattr(reason, "value", reason)).lower()
+    return str(getattr(reason, "value", reason))
 
 
 def _usage(usage: Any) -> Usage:
@@ -85,26 +68,3 @@ def _usage(usage: Any) -> Usage:
 def _count(holder: Any, *names: str) -> int | None:
     values = (_get(holder, name) for name in names)
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)
-
-
-def status_of(error: BaseException) -> int | None:
-    """Find the HTTP status, wherever a provider's package puts it."""
-    for one in (error, error.__cause__):
-        response = getattr(one, "response", None)
-        if isinstance(response, dict):  # botocore's
-            return (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
-        found = (getattr(one, "status_code", None), getattr(one, "code", None))
-        if (status := next((s for s in found if isinstance(s, int)), None)) is not None:
-            return status
-    return None
-
-
-def overflows(error: BaseException) -> bool:
-    """Say whether the prompt was too long for the model."""
-    return status_of(error) in (None, 400, 413, 422, 500) and bool(_OVERFLOW.search(str(error)))
-
-
-def without_keys(error: BaseException) -> str:
-    """Write an error down in short, without what looks like a key."""
-    said = " ".join(re.sub(r"\bsk-[\w-]{6,}", "[key]", str(error)).split())[:300]
-    return f"{type(error).__name__}: {said}"

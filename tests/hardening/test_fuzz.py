@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 import ctxeval
 from ctxeval import CtxEvalError, InvalidArgumentError, InvalidSampleError, References, Sample
 from ctxeval.evaluation.reporting import report_of
+from ctxeval.llm.faults import Fault
 from ctxeval.llm.protocol import Completion, FirstToken
-from ctxeval.llm.responses import Fault, read_completion, read_first_token
+from ctxeval.llm.responses import read_completion, read_first_token
 from ctxeval.result import results_from_dict, results_to_dict
 from ctxeval.testing import ScriptedLLM
 

@@ -275,6 +275,14 @@ def test_errors(error, kind, message):
     assert not isinstance(caught.value, RuntimeError)
 
 
+def test_a_filter_of_the_endpoint_is_an_answer_and_asked_once():
+    refused = Refused("against the policy")
+    refused.code = "content_filter"
+    model = like_openai(replies=[refused])
+    assert complete(model, max_tokens=9).finish_reason == "content_filter"
+    assert len(model.calls) == 1
+
+
 def test_a_prompt_that_does_not_fit_is_not_sent_again():
     model = like_openai(replies=[Refused("maximum context length is 8 tokens")])
     with pytest.raises(ContextOverflowError):
