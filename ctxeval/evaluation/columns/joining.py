@@ -10,13 +10,13 @@ import numpy as np
 from ctxeval.evaluation.columns.formulas import Floats
 from ctxeval.evaluation.columns.reading import arrow
 from ctxeval.evaluation.columns.scoring import (
-    PARALLEL,
     SCORED,
     STATUSES,
     Codes,
     Scores,
     TableScorer,
 )
+from ctxeval.evaluation.columns.suspects import PARALLEL
 from ctxeval.metric import Metric
 from ctxeval.naming import MetricSet
 from ctxeval.sample import Sample

@@ -59,7 +59,7 @@ class IdColumn:
         empty = self.values.is_null()
         if not self.numbers:
             empty = pc.or_kleene(empty, _empty(self.values))
-        places = np.flatnonzero(_numpy(empty))
+        places = np.flatnonzero(numpy_of(empty))
         marked[np.searchsorted(self.starts, places, side="right") - 1] = True
         return marked
 
@@ -82,16 +82,16 @@ def read_ids(column: Any, *, graded: bool) -> IdColumn | None:
         return _of_structs(column)
     grades = None
     if graded and types.is_map(kind):
-        grades = _grades(_unmapped(column, column.items).flatten())
+        grades = _grades(unmapped(column, column.items).flatten())
         if grades is None:
             return None
-        column = _unmapped(column, column.keys)
+        column = unmapped(column, column.keys)
     elif not _listlike(kind):
         return None
     values = plain_ids(column.flatten())
     if values is None:
         return None
-    return IdColumn(_nulls(column), _lengths(column), values, grades)
+    return IdColumn(nulls_of(column), _lengths(column), values, grades)
 
 
 def read_texts(column: Any) -> Texts | None:
@@ -107,18 +107,13 @@ def read_texts(column: Any) -> Texts | None:
     values = plain_ids(column.flatten())
     if values is None or pa.types.is_integer(values.type):
         return None
-    return Texts(_nulls(column), _lengths(column), _numpy(values), _nulls(values))
+    return Texts(nulls_of(column), _lengths(column), numpy_of(values))
 
 
-def lengths_of(column: Any) -> Ints | None:
-    """Give the lengths of the lists of a column, -1 where there is none; None if it has none."""
-    if arrow().types.is_map(column.type):
-        column = _unmapped(column, column.keys)
-    if not _listlike(column.type):
-        return None
-    lengths = _lengths(column)
-    lengths[_nulls(column)] = -1
-    return lengths
+def listed(column: Any) -> tuple[Ints, Any] | None:
+    """Give the lengths of a column's lists, and what all of them hold; None if it has none."""
+    column = _typed(column)
+    return (_lengths(column), column.flatten()) if _listlike(column.type) else None
 
 
 def is_plain(batch: Any) -> bool:
@@ -140,18 +135,23 @@ def _is_plain(name: str, column: Any) -> bool:
         return ids is not None and not ids.suspects().any()
     if name in ("retrieved_contexts", "reference_contexts"):
         texts = column.flatten() if _listlike(kind) else None
-        return texts is not None and _holds_texts(texts.type) and not texts.null_count
+        return texts is not None and holds_texts(texts.type) and not texts.null_count
     if name == "id":
         ids = plain_ids(column)
         return ids is not None and not arrow("pyarrow.compute").any(_empty(ids)).as_py()
     if name in ("user_input", "response", "reference"):
-        return _holds_texts(kind)
+        return holds_texts(kind)
     return name == "metadata" and types.is_struct(kind)
 
 
-def _holds_texts(kind: Any) -> bool:
+def holds_texts(kind: Any) -> bool:
+    """Is this a type of strings?"""
     types = arrow().types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+    known: Iterable[Any] = (getattr(types, f"is_{name}", None) for name in _STRINGS)
+    return any(check is not None and check(kind) for check in known)
+
+
+_STRINGS = ("string", "large_string", "string_view")
 
 
 def _empty(ids: Any) -> Any:
@@ -170,19 +170,29 @@ def size(column: Any) -> int:
     return max(items, int(column.nbytes) // 128)
 
 
-def samples(batch: Any, place: str, first: int) -> Iterator[Sample | InvalidSampleError]:
+def samples(
+    batch: Any, place: str, first: int, rows: Iterable[int] | None = None
+) -> Iterator[Sample | InvalidSampleError]:
     """Read rows one by one.
 
     Args:
         batch: A record batch of nothing but fields of samples.
         place: What messages call the table.
         first: How many rows came before.
+        rows: Which ones; None: all.
 
     Returns:
         Each sample, or what is wrong with it.
     """
-    rows = enumerate(arrow_rows([batch], batch.schema.names, place), start=first + 1)
-    return read_rows(row._replace(place=f"{place}, row {number}") for number, row in rows)
+    numbers: Iterable[int] = range(len(batch))
+    pieces = [batch]
+    if rows is not None:  # of some types Arrow takes no single rows
+        numbers = list(rows)
+        pieces = [batch.slice(row, 1) for row in numbers]
+    read = zip(numbers, arrow_rows(pieces, batch.schema.names, place), strict=True)
+    return read_rows(
+        row._replace(place=f"{place}, row {first + number + 1}") for number, row in read
+    )
 
 
 def read_rows(rows: Iterable[Row]) -> Iterator[Sample | InvalidSampleError]:
@@ -209,7 +219,7 @@ def _listlike(kind: Any) -> bool:
     return any(check is not None and check(kind) for check in known)
 
 
-def _unmapped(column: Any, child: Any) -> Any:
+def unmapped(column: Any, child: Any) -> Any:
     """Make lists of a map's keys or of its values."""
     pa = arrow()
     return pa.ListArray.from_arrays(
@@ -223,13 +233,13 @@ def _of_structs(column: Any) -> IdColumn | None:
     fields = [_grades(field) for field in column.flatten()]
     if any(field is None for field in fields):
         return None
-    there = np.array([_numpy(field.is_valid()) for field in column.flatten()], np.bool_)
+    there = np.array([numpy_of(field.is_valid()) for field in column.flatten()], np.bool_)
     there = there.reshape(len(fields), len(column))
     rows, places = np.nonzero(there.T)
     names = pa.array([field.name for field in column.type], pa.string())
     grades = np.array(fields, np.int64).reshape(there.shape)[places, rows]
     lengths = np.count_nonzero(there, axis=0)
-    return IdColumn(_nulls(column), lengths, names.take(pa.array(places)), grades)
+    return IdColumn(nulls_of(column), lengths, names.take(pa.array(places)), grades)
 
 
 def _grades(values: Any) -> Ints | None:
@@ -238,7 +248,7 @@ def _grades(values: Any) -> Ints | None:
     if not (pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
         return None
     try:
-        grades: Ints = _numpy(values.cast(pa.int64()).fill_null(0))
+        grades: Ints = numpy_of(values.cast(pa.int64()).fill_null(0))
     except pa.ArrowInvalid:  # greater than 64 bits hold
         return None
     return grades
@@ -265,16 +275,18 @@ def _lengths(column: Any) -> Ints:
     lengths = arrow("pyarrow.compute").list_value_length(column)
     if column.null_count:
         lengths = lengths.fill_null(0)
-    plain: Ints = _numpy(lengths).astype(np.int64)
+    plain: Ints = numpy_of(lengths).astype(np.int64)
     return plain
 
 
-def _nulls(values: Any) -> Bools:
+def nulls_of(values: Any) -> Bools:
+    """Say where there is nothing."""
     if not values.null_count:
         return np.zeros(len(values), np.bool_)
-    nulls: Bools = _numpy(values.is_null())
+    nulls: Bools = numpy_of(values.is_null())
     return nulls
 
 
-def _numpy(values: Any) -> Any:
+def numpy_of(values: Any) -> Any:
+    """Give an array as numpy's, copied where it has to be."""
     return values.to_numpy(zero_copy_only=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,13 @@ from ctxeval.evaluation.columns.ids import Bools
 from ctxeval.evaluation.columns.reading import (
     IdColumn,
     arrow,
-    lengths_of,
     read_ids,
     read_rows,
     read_texts,
     samples,
     size,
 )
+from ctxeval.evaluation.columns.suspects import PARALLEL, suspects
 from ctxeval.evaluation.columns.texts import Texts, by_text, score_texts
 from ctxeval.metric import Metric
 from ctxeval.record.rows import Row
@@ -33,12 +32,6 @@ from ctxeval.scoring import score_all
 STATUSES = ("scored", "undefined", "failed", "skipped")
 SCORED, UNDEFINED, FAILED, SKIPPED = range(4)
 Codes = npt.NDArray[np.int8]
-
-PARALLEL = (
-    ("retrieved_contexts", "retrieved_context_ids", "retrieved_spans"),
-    ("reference_contexts", "reference_context_ids", "reference_spans"),
-)
-"""The columns whose lists run in parallel."""
 
 AT_ONCE = 2**18
 """How many ids are looked at at once, roughly: so many stay near the processor."""
@@ -129,21 +122,18 @@ class TableScorer:
         ids = _ids(batch) if self._formulas else None
         texts = _texts(batch) if self._by_text else None
         by_column: set[str] = set()
-        suspects = _uneven(batch)
         if ids is not None:
             by_column.update(self._formulas)
-            suspects |= ids[0].suspects() | ids[1].suspects()
         if texts is not None:
             by_column.update(m.name for group in self._by_text.values() for m in group)
-            suspects |= texts[0].suspects() | texts[1].suspects()
         rest = [metric for metric in self._metrics if metric.name not in by_column]
         scores: dict[str, Scores] = {}
         if rest:
             scores, wrong = self._row_by_row(samples(batch, self._place, first), rest)
         else:
-            wrong = self._wrong(batch, suspects, first)
+            wrong = self._wrong(batch, suspects(batch, _known(ids)), first)
         if ids is not None:
-            scores |= self._by_id(batch, *ids, wrong)
+            scores |= self._by_id(batch, *ids, wrong, first)
         if texts is not None:
             missing = texts[0].missing | texts[1].missing
             for metrics in self._by_text.values():
@@ -153,13 +143,13 @@ class TableScorer:
         return scores
 
     def _by_id(
-        self, batch: Any, retrieved: IdColumn, expected: IdColumn, wrong: Bools
+        self, batch: Any, retrieved: IdColumn, expected: IdColumn, wrong: Bools, first: int
     ) -> dict[str, Scores]:
         values, expects, alone = score_ids(retrieved, expected, self._formulas)
         alone = alone[~wrong[alone]]
         if len(alone):
             metrics = [metric for metric in self._metrics if metric.name in self._formulas]
-            read = samples(batch.take(arrow().array(alone)), self._place, 0)
+            read = samples(batch, self._place, first, alone.tolist())
             by_row, _ = self._row_by_row(read, metrics)
             for name, scores in by_row.items():
                 values[name][alone] = scores.values
@@ -193,8 +183,8 @@ class TableScorer:
     def _wrong(self, batch: Any, suspects: Bools, first: int) -> Bools:
         """Mark the rows that are no samples: those that look suspicious are read one by one."""
         wrong = np.zeros(len(batch), np.bool_)
-        for row in map(int, np.flatnonzero(suspects)):
-            read = next(samples(batch.slice(row, 1), self._place, first + row))
+        rows = np.flatnonzero(suspects).tolist()
+        for row, read in zip(rows, samples(batch, self._place, first, rows), strict=True):
             self._raise(read)
             wrong[row] = isinstance(read, InvalidSampleError)
         return wrong
@@ -216,17 +206,9 @@ def _texts(batch: Any) -> tuple[Texts, Texts] | None:
     return None if retrieved is None or references is None else (retrieved, references)
 
 
-def _uneven(batch: Any) -> Bools:
-    """Mark the rows whose lists differ in length, or may do so."""
-    marked = np.zeros(len(batch), np.bool_)
-    for side in PARALLEL:
-        there = [batch.column(name) for name in side if name in batch.schema.names]
-        for one, other in combinations(map(lengths_of, there), 2):
-            if one is None or other is None:
-                marked[:] = True
-            else:
-                marked |= (one != other) & (one >= 0) & (other >= 0)
-    return marked
+def _known(ids: tuple[IdColumn, IdColumn] | None) -> dict[str, IdColumn]:
+    names = ("retrieved_context_ids", "reference_context_ids")
+    return {} if ids is None else dict(zip(names, ids, strict=True))
 
 
 def _statuses(expects: Bools, missing: Bools, wrong: Bools) -> Codes:

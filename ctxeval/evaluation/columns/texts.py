@@ -44,13 +44,11 @@ class Texts:
         missing: The rows that have no list.
         lengths: How many texts each row has, 0 where it has no list.
         values: All texts, as Python strings; None for a null.
-        null: Which are null.
     """
 
     missing: Bools
     lengths: Ints
     values: npt.NDArray[np.object_]
-    null: Bools
 
     @property
     def starts(self) -> Ints:
@@ -66,12 +64,6 @@ class Texts:
     def rows(self) -> Ints:
         """The row of each text."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
-
-    def suspects(self) -> Bools:
-        """Mark the rows that hold a null instead of a text."""
-        marked = np.zeros(len(self.lengths), np.bool_)
-        marked[self.rows[self.null]] = True
-        return marked
 
     def blank(self) -> Bools:
         """Say of each text whether there is nothing in it."""
