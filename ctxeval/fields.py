@@ -60,6 +60,8 @@ def as_id(value: object) -> str:
 
 def _whole(value: object) -> int | None:
     """Give a whole number, of whatever type, as int; None for anything else."""
+    if not _is_number(value):
+        return None
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real) and not isinstance(value, Rational):
@@ -69,7 +71,12 @@ def _whole(value: object) -> int | None:
 
 
 def _is_nan_or_infinite(value: object) -> bool:
-    return isinstance(value, Real) and not isfinite(value)
+    return isinstance(value, Real) and _is_number(value) and not isfinite(value)
+
+
+def _is_number(value: object) -> bool:
+    """Is it a number? To numpy a span of time is one, too."""
+    return isinstance(value, Real) and type(value).__name__ != "timedelta64"
 
 
 def listed(value: object, what: str) -> Iterable[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ctxeval.errors import InvalidSampleError, short
 from ctxeval.record.rows import Row, columns
 
 
@@ -41,13 +42,41 @@ def arrow_rows(batches: Iterable[Any], names: Iterable[str], place: str) -> Iter
 
 
 def _arrow_cells(column: Any) -> list[Any]:
-    cells: list[Any] = column.to_pylist()
+    try:
+        cells: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):  # one of them is none of Python's
+        cells = [_arrow_cell(column, row) for row in range(len(column))]
     if str(column.type).startswith("map<"):  # whose cells come as lists of pairs
-        return [cell if cell is None else dict(cell) for cell in cells]
+        return [dict(cell) if isinstance(cell, list) else cell for cell in cells]
     return cells
+
+
+def _arrow_cell(column: Any, row: int) -> Any:
+    try:
+        return column[row].as_py()
+    except UnicodeDecodeError as error:
+        return _Unreadable(f"{short(error.object)} is no text in UTF-8: decode it, or leave it out")
+    except (ValueError, OverflowError) as error:
+        kind = str(column.type).replace("\n", " ")
+        return _Unreadable(
+            f"a cell of type {kind} cannot be read: {error}: cast or drop the column"
+        )
+
+
+class _Unreadable(str):
+    """What is wrong with a cell, in its place."""
+
+    __slots__ = ()
 
 
 def _rows(place: str, names: Iterable[object], rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
     known = columns(names, place)
     for number, cells in enumerate(rows, start=1):
-        yield Row(f"{place}, row {number}", dict(zip(known, cells, strict=True)), header=place)
+        fields = dict(zip(known, cells, strict=True))
+        for name, cell in fields.items():
+            if type(cell) is _Unreadable:
+                wrong = InvalidSampleError(f"{place}, row {number}: {name}: {cell}")
+                yield Row(f"{place}, row {number}", wrong, header=place)
+                break
+        else:
+            yield Row(f"{place}, row {number}", fields, header=place)

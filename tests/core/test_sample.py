@@ -77,6 +77,7 @@ def test_every_field_is_optional() -> None:
         pytest.param(np.float32(7), "7", id="numpy float32, integral"),
         pytest.param(np.float32(1.5), "1.5", id="numpy float32"),
         pytest.param(np.str_("a"), "a", id="numpy str"),
+        pytest.param(np.timedelta64(1, "D"), "1 days", id="numpy timedelta64"),
         pytest.param(Named.FIRST, "doc-1", id="str enum: its value"),
         pytest.param(enum.IntEnum("Number", {"SEVEN": 7}).SEVEN, "7", id="int enum: its value"),
     ],

@@ -142,3 +142,126 @@ def test_types_of_which_arrow_takes_no_single_rows(few, monkeypatch):
     texts = pa.array([["x"], ["y"], None], lists(pa.string_view()))
     table = pa.table({**FINE, "retrieved_contexts": texts})
     assert score_table(table, "hit_rate@1")["hit_rate@1"].to_pylist() == [1, 0, None]
+
+
+def not_utf8(*, wide=False, index=1):
+    """Three strings of which one is none, as files may hold them."""
+    texts = [b"x", b"x", b"x"]
+    texts[index] = b"\xff\xfe"
+    binary = pa.array(texts, pa.large_binary() if wide else pa.binary())
+    return pa.Array.from_buffers(pa.large_string() if wide else strings, 3, binary.buffers())
+
+
+def one_each(values):
+    return pa.ListArray.from_arrays([0, 1, 2, 3], values)
+
+
+abc = pa.array([["a"], ["b"], ["c"]])
+UNREADABLE = {
+    "an id": ({"retrieved_context_ids": one_each(not_utf8()), "reference_context_ids": abc}, IDS),
+    "a coded id": (
+        {
+            "retrieved_context_ids": one_each(
+                pa.DictionaryArray.from_arrays([0, 1, 2], not_utf8())
+            ),
+            "reference_context_ids": abc,
+        },
+        IDS,
+    ),
+    "a text": (
+        {"retrieved_contexts": one_each(not_utf8(wide=True)), "reference_contexts": abc},
+        TEXTS,
+    ),
+    "a text beside ids": (
+        {
+            "retrieved_context_ids": abc,
+            "reference_context_ids": abc,
+            "retrieved_contexts": one_each(not_utf8()),
+        },
+        IDS,
+    ),
+    "a document beside ids": (
+        {
+            "retrieved_context_ids": abc,
+            "reference_context_ids": abc,
+            "retrieved_spans": one_each(
+                pa.StructArray.from_arrays(
+                    [not_utf8(), pa.array([0] * 3), pa.array([1] * 3)], fields=list(span)
+                )
+            ),
+        },
+        IDS,
+    ),
+    "a question": (
+        {"retrieved_context_ids": abc, "reference_context_ids": abc, "user_input": not_utf8()},
+        IDS,
+    ),
+    "the sample's id": (
+        {"retrieved_context_ids": abc, "reference_context_ids": abc, "id": not_utf8()},
+        IDS,
+    ),
+    "metadata": (
+        {
+            "retrieved_context_ids": abc,
+            "reference_context_ids": pa.array([["a"], [], ["c"]]),
+            "metadata": pa.StructArray.from_arrays([not_utf8()], ["topic"]),
+        },
+        IDS,
+    ),
+}
+
+
+@pytest.mark.parametrize("few", [0, 10**9])
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_strings_that_are_none(case, few, monkeypatch, tmp_path):
+    monkeypatch.setattr(columns_by_id, "FEW", few)
+    columns, metrics = UNREADABLE[case]
+    table = pa.table(columns)
+    if case not in ("a question", "the sample's id", "metadata"):  # which it does not read
+        with pytest.raises(
+            InvalidSampleError, match=r"table, row 2: .*is no text in UTF-8: decode"
+        ):
+            score_table(table, metrics)
+        scored = score_table(table, metrics, errors="status")
+        assert scored[f"{metrics[0]}_status"].to_pylist() == ["scored", "failed", "scored"]
+    bad = []
+    evaluation = ctxeval.evaluate(table, metrics, on_bad=bad.append)
+    assert (len(evaluation), len(bad)) == (2, 1)
+    assert str(bad[0]).startswith("samples, row 2: ")
+    if case == "a coded id":  # the file cannot be read at all
+        return
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(table, tmp_path / "samples.parquet")
+    with pytest.raises(InvalidSampleError, match=r"samples\.parquet, row 2: .*is no text in UTF-8"):
+        ctxeval.evaluate(tmp_path / "samples.parquet", metrics)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param(pa.array([2**62] * 2, pa.timestamp("s")), id="a moment beyond all years"),
+        pytest.param(
+            pa.StructArray.from_arrays([pa.array([1, 2])] * 2, ["x", "x"]), id="fields of one name"
+        ),
+    ],
+)
+def test_cells_that_python_has_not(cells):
+    table = pa.table({"retrieved_context_ids": [["a"]] * 2, "reference_context_ids": [[], ["a"]]})
+    table = table.append_column("metadata", pa.StructArray.from_arrays([cells], ["x"]))
+    with pytest.raises(
+        InvalidSampleError, match=r"row 1: metadata: a cell of type struct.*cannot be"
+    ):
+        ctxeval.evaluate(table, IDS)
+    assert score_table(table, IDS)["ndcg"].to_pylist() == [None, 1]
+    ids = table.drop("metadata").append_column(
+        "retrieved_spans", pa.ListArray.from_arrays([0, 1, 2], cells)
+    )
+    with pytest.raises(InvalidSampleError, match="row 1: retrieved_spans: "):
+        score_table(ids, IDS)
+
+
+def test_grades_of_which_two_have_one_name():
+    grades = pa.StructArray.from_arrays([pa.array([1, 2])] * 2, ["a", "a"])
+    table = pa.table({"retrieved_context_ids": [["a"]] * 2, "reference_context_ids": grades})
+    with pytest.raises(InvalidSampleError, match="row 1: reference_context_ids: a cell of type"):
+        score_table(table, IDS)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ctxeval.errors import InvalidArgumentError
+from ctxeval.evaluation.columns.frames import NotOfArrowError, of_pandas, of_polars
 from ctxeval.evaluation.origin import Origin
 from ctxeval.extras import load
 from ctxeval.record.reading import Samples, read_samples
@@ -117,13 +118,11 @@ def _taken(batches: Iterable[Any], places: Sequence[int], first: int = 0) -> Any
 
 
 def _of_polars(frame: Any) -> Opened | None:
-    polars = load("polars", "a table", "arrow")
-    if any(isinstance(kind, polars.Object) for kind in frame.dtypes):
-        return None
+    pa = load("pyarrow", "a table", "arrow")
     try:
-        table = frame.to_arrow()
-    except (load("pyarrow", "a table", "arrow").ArrowException, polars.exceptions.PolarsError):
-        return None  # of a type that Arrow lacks
+        table = pa.table({name: of_polars(frame, name) for name in frame.columns})
+    except NotOfArrowError:
+        return None
     return Opened(
         table.schema.names,
         iter(table.to_batches()),
@@ -138,9 +137,9 @@ def _of_pandas(frame: Any) -> Opened | None:
         return None
     try:
         names = list(frame.columns)
-        arrays = [pa.array(frame[name], from_pandas=True) for name in names]
+        arrays = [of_pandas(frame.iloc[:, n], scored=False) for n in range(len(names))]
         table = pa.Table.from_arrays(arrays, names=names)
-    except (pa.ArrowException, TypeError, ValueError):  # cells or names of no one type
+    except (NotOfArrowError, TypeError, ValueError):  # of no one type, or the names are not
         return None
     kept = frame.copy()  # rows that are asked for later are those of now
     return Opened(

@@ -49,8 +49,10 @@ class IdColumn:
         return bool(arrow().types.is_integer(self.values.type))
 
     def suspects(self) -> Bools:
-        """Mark the rows that hold an empty id."""
+        """Mark the rows that hold, or may hold, what is no id: an empty one, a null."""
         pc = arrow("pyarrow.compute")
+        if not is_utf8(self.values):
+            return self.lengths > 0
         marked = np.zeros(len(self.lengths), np.bool_)
         if not self.values.null_count and (
             self.numbers or pc.min(pc.binary_length(self.values)).as_py() != 0
@@ -105,7 +107,7 @@ def read_texts(column: Any) -> Texts | None:
     if not _listlike(column.type):
         return None
     values = plain_ids(column.flatten())
-    if values is None or pa.types.is_integer(values.type):
+    if values is None or pa.types.is_integer(values.type) or not is_utf8(values):
         return None
     return Texts(nulls_of(column), _lengths(column), numpy_of(values))
 
@@ -135,13 +137,49 @@ def _is_plain(name: str, column: Any) -> bool:
         return ids is not None and not ids.suspects().any()
     if name in ("retrieved_contexts", "reference_contexts"):
         texts = column.flatten() if _listlike(kind) else None
-        return texts is not None and holds_texts(texts.type) and not texts.null_count
+        return texts is not None and _is_text(texts) and not texts.null_count
     if name == "id":
         ids = plain_ids(column)
-        return ids is not None and not arrow("pyarrow.compute").any(_empty(ids)).as_py()
+        empty = ids is None or arrow("pyarrow.compute").any(_empty(ids)).as_py()
+        return not empty and is_utf8(ids)
     if name in ("user_input", "response", "reference"):
-        return holds_texts(kind)
-    return name == "metadata" and types.is_struct(kind)
+        return _is_text(column)
+    return name == "metadata" and types.is_struct(kind) and _is_readable(column)
+
+
+def _is_text(values: Any) -> bool:
+    return holds_texts(values.type) and is_utf8(values)
+
+
+def _is_readable(column: Any) -> bool:
+    """Is each cell sure to be had as Python's? Of moments beyond its years, say, none is."""
+    types, kind = arrow().types, column.type
+    if types.is_struct(kind):
+        names = {field.name for field in kind}
+        return len(names) == kind.num_fields and all(map(_is_readable, column.flatten()))
+    if _listlike(kind):
+        return _is_readable(column.flatten())
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null)
+    return any(check(kind) for check in plain) or _is_text(column)
+
+
+def is_utf8(values: Any) -> bool:
+    """Say whether strings are such: files may hold other bytes, at which Arrow does not look."""
+    pa = arrow()
+    types, kind = pa.types, values.type
+    if not holds_texts(kind) or not len(values):
+        return True
+    if types.is_string(kind) or types.is_large_string(kind):
+        _, offsets, content = values.buffers()
+        bounds: Any = np.frombuffer(offsets, np.int32 if types.is_string(kind) else np.int64)
+        begin, end = bounds[values.offset], bounds[values.offset + len(values)]
+        if begin == end or int(np.frombuffer(content, np.uint8)[begin:end].max()) < 0x80:
+            return True  # all of it ASCII, as most is, and this is the quickest way to know
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def holds_texts(kind: Any) -> bool:
@@ -231,7 +269,7 @@ def _of_structs(column: Any) -> IdColumn | None:
     """Read grades by field, null where the row has none: so pandas and polars hold dicts."""
     pa = arrow()
     fields = [_grades(field) for field in column.flatten()]
-    if any(field is None for field in fields):
+    if any(field is None for field in fields) or len({f.name for f in column.type}) < len(fields):
         return None
     there = np.array([numpy_of(field.is_valid()) for field in column.flatten()], np.bool_)
     there = there.reshape(len(fields), len(column))

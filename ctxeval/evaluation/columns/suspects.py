@@ -13,6 +13,7 @@ from ctxeval.evaluation.columns.reading import (
     IdColumn,
     arrow,
     holds_texts,
+    is_utf8,
     listed,
     nulls_of,
     numpy_of,
@@ -85,7 +86,8 @@ def _wrong_texts(values: Any) -> Bools:
             values = values.dictionary_decode()
     elif not holds_texts(values.type):
         return np.ones(len(values), np.bool_)
-    return nulls_of(values)
+    held = values.dictionary if types.is_dictionary(values.type) else values
+    return nulls_of(values) if is_utf8(held) else np.ones(len(values), np.bool_)
 
 
 def _wrong_spans(values: Any) -> Bools:
@@ -100,7 +102,7 @@ def _wrong_spans(values: Any) -> Bools:
     wrong: Bools = (begin < 0) | (stop < begin) | nulls_of(document) | nulls_of(values)
     if not types.is_integer(document.type):
         lengths = arrow("pyarrow.compute").binary_length(document).fill_null(0)
-        wrong |= numpy_of(lengths) == 0
+        wrong |= (numpy_of(lengths) == 0) | (not is_utf8(document))
     return wrong
 
 

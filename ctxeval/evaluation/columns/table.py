@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from ctxeval.errors import InvalidArgumentError, InvalidSampleError, near, short
+from ctxeval.evaluation.columns.frames import NotOfArrowError, of_pandas, of_polars
 from ctxeval.evaluation.columns.joining import arrays, chosen_for, joined, scores_of
 from ctxeval.evaluation.columns.reading import arrow
 from ctxeval.evaluation.columns.scoring import (
@@ -148,14 +149,13 @@ def _read(reader: Any, scorer: TableScorer, schema: Any) -> Iterator[Any]:
 
 def _pandas(frame: Any, metrics: Metrics, errors: str) -> Any:
     scorer = _scorer(list(frame.columns), metrics, errors)
-    pa = arrow()
 
     def column(name: str) -> Any:
-        return pa.array(frame[name], from_pandas=True)
+        return of_pandas(frame[name], scored=True)
 
     try:
-        table = pa.table(scorer.needed(frame.columns, column, len(frame)))
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # its cells have no type in common
+        table = arrow().table(scorer.needed(frame.columns, column, len(frame)))
+    except NotOfArrowError:
         there = frame[[name for name in scorer.fields if name in frame.columns]]
         scores: Iterable[Mapping[str, Scores]] = [scorer.score_rows(pandas_rows(there, PLACE))]
     else:
@@ -172,13 +172,11 @@ def _polars(frame: Any, metrics: Metrics, errors: str) -> Any:
     scorer = _scorer(frame.columns, metrics, errors)
 
     def column(name: str) -> Any:
-        if isinstance(frame.schema[name], polars.Object):  # of which Arrow would get addresses
-            raise TypeError(name)
-        return frame.select(name).to_arrow().column(0)
+        return of_polars(frame, name)
 
     try:
         table = arrow().table(scorer.needed(frame.columns, column, len(frame)))
-    except (arrow().ArrowException, polars.exceptions.PolarsError, TypeError):  # none of Arrow's
+    except NotOfArrowError:
         there = frame.select([name for name in scorer.fields if name in frame.columns])
         scores: Iterable[Mapping[str, Scores]] = [scorer.score_rows(polars_rows(there, PLACE))]
     else:
