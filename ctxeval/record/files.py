@@ -11,6 +11,7 @@ from typing import Any
 
 from ctxeval.errors import InvalidSampleError, short
 from ctxeval.extras import load
+from ctxeval.record.parquet import parquet_batches
 from ctxeval.record.rows import Row, columns
 from ctxeval.record.tables import arrow_rows
 
@@ -152,7 +153,7 @@ def _parquet(path: Path) -> Iterator[Row]:
     parquet = load("pyarrow.parquet", "reading a .parquet file", "arrow")
     try:
         with path.open("rb") as binary, parquet.ParquetFile(binary) as table:
-            yield from arrow_rows(table.iter_batches(), table.schema_arrow.names, str(path))
+            yield from arrow_rows(parquet_batches(table), table.schema_arrow.names, str(path))
     except pyarrow.ArrowException as error:
         raise InvalidSampleError(
             f"{path}: no Parquet, or cut off: {error}: write it again"

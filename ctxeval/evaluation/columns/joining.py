@@ -19,6 +19,7 @@ from ctxeval.evaluation.columns.scoring import (
 from ctxeval.evaluation.columns.suspects import PARALLEL
 from ctxeval.metric import Metric
 from ctxeval.naming import MetricSet
+from ctxeval.record.parquet import BYTES
 from ctxeval.sample import Sample
 
 BATCH = 2**15
@@ -34,11 +35,13 @@ def chosen_for(names: Container[str], metrics: MetricSet) -> list[Metric]:
 def joined_batches(batches: Iterable[Any]) -> Iterator[Any]:
     """Join record batches that are small."""
     pieces: list[Any] = []
+    size = 0
     for batch in batches:
         pieces.append(batch)
-        if sum(map(len, pieces)) >= BATCH:
+        size += batch.nbytes
+        if sum(map(len, pieces)) >= BATCH or size >= BYTES:
             yield from _joined(pieces)
-            pieces = []
+            pieces, size = [], 0
     yield from _joined(pieces)
 
 

@@ -17,6 +17,7 @@ from ctxeval.errors import InvalidArgumentError
 from ctxeval.evaluation.columns.frames import NotOfArrowError, of_pandas, of_polars
 from ctxeval.evaluation.origin import Origin
 from ctxeval.extras import load
+from ctxeval.record.parquet import parquet_batches
 from ctxeval.record.reading import Samples, read_samples
 from ctxeval.record.tables import arrow_batches
 
@@ -171,7 +172,7 @@ def _of_file(path: Path) -> Opened | None:
 
     def batches() -> Iterator[Any]:
         with parquet.ParquetFile(path) as file:
-            yield from file.iter_batches()
+            yield from parquet_batches(file)
 
     def at(places: Sequence[int]) -> Any:
         with parquet.ParquetFile(again()) as now:
@@ -179,7 +180,7 @@ def _of_file(path: Path) -> Opened | None:
             borders = np.cumsum([0, *sizes])
             cuts = np.searchsorted(places, borders)
             tables = [
-                _taken(now.iter_batches(row_groups=[group]), places[cut:end], int(borders[group]))
+                _taken(parquet_batches(now, [group]), places[cut:end], int(borders[group]))
                 for group, (cut, end) in enumerate(pairwise(cuts))
                 if end > cut
             ]
