@@ -178,4 +178,4 @@ def _alike(one: str, other: str) -> bool:
 
 def _share(values: Sequence[float]) -> str:
     found = mean_interval(values)
-    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"

@@ -17,6 +17,7 @@ from ctxeval.llm.protocol import LLM
 
 _BASE_CAP = 1024
 _CAP_PER_VERDICT = 128
+_CAP_PER_LETTER = 2
 """The cap on an answer: generous, so that only a model that has lost its way meets it."""
 
 
@@ -148,7 +149,8 @@ class Asker(Caller):
             JudgeError: The endpoint gives no reply, for good.
         """
         messages, schema = self.prompts.split(reference)
-        cap = _BASE_CAP + _CAP_PER_VERDICT * MAX_CLAIMS
+        # Claims say what the text says: small models that repeat themselves soon come to the end.
+        cap = _BASE_CAP + min(_CAP_PER_LETTER * len(reference), _CAP_PER_VERDICT * MAX_CLAIMS)
         claims: list[str] = []
         why = ""
         for _ in range(2):

@@ -628,6 +628,19 @@ def test_splitting_a_reference(replies, value, reason):
     assert len([d for d in llm.documents if is_split(d)]) == len(splits) + (value is None)
 
 
+def test_a_short_reference_gets_a_smaller_cap_than_a_long_one():
+    llm = Caps(9)
+    for sentences in (1, 20, 2_000, 4_000):
+        one = Sample(
+            user_input=QUESTION, reference="It is so. " * sentences, retrieved_contexts=["chunk"]
+        )
+        ContextRecall(llm, cache=MemoryCache()).score(one)
+    short, longer, longest, as_long = (
+        cap for cap, d in zip(llm.caps, llm.documents, strict=True) if is_split(d)
+    )
+    assert short < longer < longest == as_long
+
+
 def test_thirty_claims_of_a_split_are_all_judged():
     llm = ScriptedLLM(
         supported={f"c{n}": {"chunk"} for n in range(0, 30, 2)},
