@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from ctxeval_ray.limits import Limits
 
 Errors = Literal["raise", "status"]
 
+_ROW = re.compile(r"table, row (\d+): ")
 _TEXTS = ("user_input", "response", "reference")
 
 
@@ -45,7 +47,24 @@ class Batches:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Add the columns."""
-        return score_table(_plain(batch), self._metrics, errors=self._errors)
+        return _score(_plain(batch), self._metrics, self._errors)
+
+
+def _score(batch: pa.Table, metrics: Metrics, errors: Errors) -> pa.Table:
+    try:
+        return score_table(batch, metrics, errors=errors)
+    except InvalidSampleError as error:
+        said = str(error)
+        if (at := _ROW.match(said)) is None:
+            raise InvalidSampleError(f"dataset{said.removeprefix('table')}") from None
+        raise InvalidSampleError(f"{_named(batch, int(at[1]))}: {said[at.end() :]}") from None
+
+
+def _named(batch: pa.Table, number: int) -> str:
+    """Name a row, counted from 1: its number in its block tells nobody where it is."""
+    if "id" in batch.column_names:
+        return f"dataset, the row {batch.column('id')[number - 1].as_py()!r}"
+    return f"dataset, row {number} of a block (give rows an id to be told which)"
 
 
 class JudgedBatches:
@@ -95,7 +114,7 @@ class JudgedBatches:
         self._check(asking, names)
         scored = batch
         if free:
-            scored = await asyncio.to_thread(score_table, batch, free, errors=self._errors)
+            scored = await asyncio.to_thread(_score, batch, free, self._errors)
         if asking:
             results = await self._judge(asking, batch)
             for metric in asking:
@@ -144,12 +163,13 @@ def _with_fields(names: Sequence[str]) -> Sample:
 def _read(batch: pa.Table) -> Iterator[Sample | InvalidSampleError]:
     """Read rows one by one: what is wrong with one is no matter of another."""
     known = batch.select([name for name in batch.column_names if name in Sample.model_fields])
-    for row in known.to_pylist():
-        try:
-            yield next(read_samples([row]))
-        except InvalidSampleError as error:
-            told = str(error).removeprefix("samples[0]: ")
-            yield InvalidSampleError(f"dataset, the row {row.get('id', '')!r}: {told}")
+    for number, row in enumerate(read_samples(known).rows(), start=1):
+        if isinstance(row.fields, InvalidSampleError):
+            told = str(row.fields).removeprefix(f"{row.place}: ")
+            yield InvalidSampleError(f"{_named(batch, number)}: {told}")
+        else:
+            assert isinstance(row.fields, Sample)
+            yield row.fields
 
 
 def _columns(name: str, results: Sequence[MetricResult]) -> Iterator[tuple[str, pa.Array]]:
@@ -159,9 +179,26 @@ def _columns(name: str, results: Sequence[MetricResult]) -> Iterator[tuple[str, 
 
 
 def _plain(batch: pa.Table) -> pa.Table:
-    """Turn the tensors that Ray makes of numpy's arrays into lists, where a sample has lists."""
+    """Turn Ray's tensors and objects into what Arrow has, where a sample has them."""
     for place, field in enumerate(batch.schema):
-        if field.name in Sample.model_fields and isinstance(field.type, pa.BaseExtensionType):
-            cells = [cell.tolist() for cell in batch.column(place).to_pylist()]
-            batch = batch.set_column(place, field.name, pa.array(cells))
+        if field.name in Sample.model_fields and type(field.type).__module__.startswith("ray."):
+            cells = [
+                cell.tolist() if hasattr(cell, "tolist") else cell
+                for cell in batch.column(place).to_pylist()
+            ]
+            batch = batch.set_column(place, field.name, _array(field.name, cells))
     return batch
+
+
+def _array(name: str, cells: list[Any]) -> pa.Array:
+    try:
+        pairs = [pair for cell in cells if isinstance(cell, list) for pair in cell]
+        if name != "reference_context_ids" or not pairs or {*map(type, pairs)} != {tuple}:
+            return pa.array(cells)
+        ids, grades = (pa.array(side).type for side in zip(*pairs, strict=True))  # it was a map
+        return pa.array(cells, pa.map_(ids, grades))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidSampleError(
+            f"dataset: the column {name!r} holds what Arrow has no one type for: {error}: give "
+            "lists, and ids as strings"
+        ) from None

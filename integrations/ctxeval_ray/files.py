@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from glob import glob
 from pathlib import Path
 from typing import Any, Literal
@@ -68,8 +68,10 @@ def score_files(
     if started:
         _start()
     try:
+        read = data.read_parquet(found)
+        given = read.schema().names
         scored = score_dataset(
-            data.read_parquet(found),
+            read,
             metrics,
             llm=llm,
             concurrency=concurrency,
@@ -79,7 +81,7 @@ def score_files(
         if output is not None:
             scored.write_parquet(str(output.absolute()))
             scored = data.read_parquet(str(output.absolute()))
-        return Evaluation(_rows(scored), output or Path("scores.parquet"))
+        return Evaluation(_rows(scored, given), output or Path("scores.parquet"))
     except RayError as error:
         said = _OURS.findall(str(error))
         if not said:
@@ -100,15 +102,15 @@ def _start() -> None:
     data.DataContext.get_current().enable_progress_bars = sys.stderr.isatty()
 
 
-def _rows(scored: data.Dataset) -> Iterator[Row]:
-    """Give what a summary needs, batch by batch."""
+def _rows(scored: data.Dataset, given: Collection[str]) -> Iterator[Row]:
+    """Give what a summary needs, batch by batch; of the given columns the ids alone."""
     number = 0
     for batch in scored.iter_batches(batch_format="pyarrow", batch_size=None):
         names = batch.column_names
-        metrics = [name for name in names if f"{name}_status" in names]
+        metrics = [n for n in names if n not in given and f"{n}_status" in names]
         kept = [f"{name}{end}" for name in metrics for end in ("", "_status", "_reason")]
         for row in batch.select([n for n in ("id", *kept) if n in names]).to_pylist():
-            key = number if row.get("id") is None else row["id"]
+            key = number if row.get("id") in (None, "") else row["id"]
             results = {name: _result(name, row) for name in metrics}
             yield Row(str(key), Sample(id=key), results)
             number += 1

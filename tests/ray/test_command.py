@@ -55,6 +55,16 @@ def test_a_pattern_is_scored_to_a_folder(folder: Path) -> None:
     assert again == "ctxeval: output: there is something at scores: give a new folder\n"
 
 
+def test_columns_that_look_like_those_of_a_metric(folder: Path) -> None:
+    """They are the user's own: no metric was asked for by these names."""
+    table = pq.read_table(folder / "part-0.parquet")
+    table = table.append_column("order", pa.array([7] * 10))
+    table = table.append_column("order_status", pa.array(["shipped"] * 10))
+    pq.write_table(table, folder / "orders.parquet")
+    told = json.loads(run(folder, "--engine", "ray", "orders.parquet", "-m", "ndcg@10", "--json"))
+    assert [one["metric"] for one in told["metrics"]] == ["ndcg@10"]
+
+
 def test_what_is_wrong_is_one_line(folder: Path) -> None:
     rows = [{"id": "bad", "retrieved_context_ids": ["", "b"], "reference_context_ids": ["b"]}]
     pq.write_table(pa.Table.from_pylist(rows), folder / "bad.parquet")

@@ -184,6 +184,71 @@ def test_the_days_tokens_are_shared_through_the_store(
     assert server.requests == 30
 
 
+def graded(cells: list[Any]) -> Any:
+    return pa.array(cells, pa.map_(pa.string(), pa.int64()))
+
+
+def with_grades() -> Any:
+    table = pa.Table.from_pylist(questions(2)).drop(["reference_context_ids"])
+    cells = graded([[("a", 2), ("b", 0)], [("b", 1), ("a", 0)]])
+    return table.append_column("reference_context_ids", cells)
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_grades_as_maps(ray: Any, server: Any, filtered: bool) -> None:
+    """Which Ray makes Python's objects of where it takes single rows."""
+    rows = ray.data.from_arrow(with_grades())
+    rows = rows.filter(lambda row: row["id"] >= 0) if filtered else rows
+    llm = ctxeval.llm_factory("m", base_url=server.url)
+    for metrics in (["reciprocal_rank"], ["reciprocal_rank", "context_precision"]):
+        scored = rows_of(score_dataset(rows, metrics, llm=llm))
+        assert [row["reciprocal_rank"] for row in scored] == [1, 0.5]
+        for metric in metrics:
+            assert {row[f"{metric}_status"] for row in scored} == {"scored"}
+
+
+@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="older than UUIDs")
+def test_ids_that_are_uuids(ray: Any, server: Any) -> None:
+    ids = pa.array([bytes([n] * 16) for n in range(2)], pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), ids)
+    table = pa.Table.from_pylist(questions(2)).set_column(0, "id", ids)
+    llm = ctxeval.llm_factory("m", base_url=server.url)
+    for metric in ("reciprocal_rank", "context_precision"):
+        scored = score_dataset(ray.data.from_arrow(table), metric, llm=llm).take_all()
+        assert [row[metric] for row in scored] == [0.5, 0.5]
+
+
+def test_ids_of_no_one_type_are_told(ray: Any) -> None:
+    rows = [{"retrieved_context_ids": [1, "a"], "reference_context_ids": ["a"]}]
+    with pytest.raises(Exception, match=r"'retrieved_context_ids' holds .* ids as strings"):
+        score_dataset(ray.data.from_items(rows), "reciprocal_rank").take_all()
+
+
+def test_a_row_is_named_by_its_id_and_not_by_its_place_in_a_block(ray: Any) -> None:
+    rows = [
+        {
+            "id": f"q{n}",
+            "retrieved_context_ids": [str(n) * (n != 7)],
+            "reference_context_ids": ["1"],
+        }
+        for n in range(10)
+    ]
+    with pytest.raises(
+        Exception, match=r"Error: dataset, the row 'q7': retrieved_context_ids\[0\]"
+    ):
+        score_dataset(ray.data.from_items(rows).repartition(5), "reciprocal_rank").take_all()
+    for row in rows:
+        del row["id"]
+    with pytest.raises(Exception, match=r"Error: dataset, row \d of a block \(give rows an id"):
+        score_dataset(ray.data.from_items(rows).repartition(5), "reciprocal_rank").take_all()
+
+
+def test_a_missing_column_is_told_of_the_dataset(ray: Any) -> None:
+    rows = ray.data.from_items([{"retrieved_context_ids": ["a"]}])
+    with pytest.raises(Exception, match="Error: dataset: reciprocal_rank needs the column"):
+        score_dataset(rows, "reciprocal_rank").take_all()
+
+
 BAD = [*questions(2), {**questions(1)[0], "id": "bad", "retrieved_contexts": ["only one"]}]
 
 
