@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxeval.calibration.calibration import Bin, Calibration, Confusion, Purpose
-from ctxeval.calibration.labels import PURPOSES
+from ctxeval.calibration.labels import PURPOSES, TOP_GRADE
 from ctxeval.calibration.threshold import cross_validated, fit_threshold, threshold_interval
 from ctxeval.errors import InvalidArgumentError, near, short
 from ctxeval.extras import load
@@ -39,7 +39,7 @@ def calibrate(
             probabilities, or None where it could not be read. Verdicts that have a
             probability count as that.
         labels: What people said of the same pairs: booleans, or integer grades of which those
-            above 0 are a yes.
+            above 0 are a yes. How high a grade is counts only beside a judge that grades, too.
         judge: The judge, whose signature the calibration then carries, so that no other can
             use it.
         purpose: What the pairs were judged for.
@@ -60,6 +60,8 @@ def calibrate(
     """
     if purpose not in PURPOSES:
         raise InvalidArgumentError(f"purpose: {short(purpose)}: {near(str(purpose), PURPOSES)}")
+    signature = _signature(judge)
+    judged, labels = _listed(judged, "judged"), _listed(labels, "labels")
     if len(judged) != len(labels):
         raise InvalidArgumentError(
             f"judged has {len(judged)} and labels {len(labels)}: give one label to each"
@@ -70,7 +72,7 @@ def calibrate(
     if not read:
         raise InvalidArgumentError("judged: nothing of it was read: there is nothing to compare")
     values: list[Any] = [told[place] for place in read]
-    truth = np.array([said[place] for place in read])
+    truth = np.array([said[place] for place in read], dtype=int)
     fractions = [isinstance(value, float) for value in values]
     if any(fractions) and not all(fractions):
         raise InvalidArgumentError(
@@ -78,10 +80,10 @@ def calibrate(
             f"{short(values[fractions.index(True)])} a probability: give either"
         )
     unread = len(told) - len(read)
-    signature = judge if isinstance(judge, str) else judge.signature
     if not any(fractions):
-        grades = np.array(values, dtype=int)
-        return _calibration(signature, purpose, unread, grades, truth)
+        if all(_is_verdict(judged[place]) for place in read):
+            truth = truth > 0  # a yes can't be nearer to a grade of 2 than to one of 1
+        return _calibration(signature, purpose, unread, np.array(values, dtype=int), truth)
     probabilities, yes = np.array(values, dtype=float), truth > 0
     if yes.all() or not yes.any():
         kind = "yes" if yes.all() else "no"
@@ -98,7 +100,7 @@ def calibrate(
         purpose,
         unread,
         held_out.astype(int),
-        yes.astype(int),
+        yes,
         auc=float(metrics.roc_auc_score(yes, probabilities)),
         threshold=threshold,
         threshold_interval=threshold_interval(probabilities, yes),
@@ -163,13 +165,15 @@ def _calibration(
     judge: str, purpose: Purpose, unread: int, judged: np.ndarray, truth: np.ndarray, **more: Any
 ) -> Calibration:
     metrics = load("sklearn.metrics", "calibrate()", "calibrate")
+    judged, truth = judged.astype(int), truth.astype(int)
     confusion = confusion_of(judged > 0, truth > 0)
-    graded = max(judged.max(), truth.max()) > 1
+    top = int(max(judged.max(), truth.max()))
     one_kind = len(np.union1d(judged, truth)) < 2  # then chance agrees always, and kappa is 0 / 0
     kappa = None
     if not one_kind:
-        weights = "quadratic" if graded else None
-        kappa = float(metrics.cohen_kappa_score(judged, truth, weights=weights))
+        # Grades that nobody gave keep their place, or the distance over them would be too short.
+        between = {"weights": "quadratic", "labels": range(top + 1)} if top > 1 else {}
+        kappa = float(metrics.cohen_kappa_score(judged, truth, **between))
     return Calibration(
         judge=judge,
         purpose=purpose,
@@ -196,28 +200,50 @@ def _share(these: int, others: int) -> float | None:
     return these / (these + others) if these + others else None
 
 
+def _signature(judge: object) -> str:
+    given = judge if isinstance(judge, str) else getattr(judge, "signature", None)
+    if isinstance(given, str):
+        return given
+    raise InvalidArgumentError(
+        f"judge: {short(judge)} is no judge: give the LLMJudge that judged, or leave it out"
+    )
+
+
+def _listed(given: Any, name: str) -> Any:
+    """Check that it is a list, or what has the order of one: an array, a series, a tuple."""
+    if isinstance(given, Sequence) or (hasattr(given, "__len__") and hasattr(given, "__array__")):
+        return list(given)
+    raise InvalidArgumentError(f"{name}: {short(given)} is no list: give one item for each pair")
+
+
+def _is_verdict(one: object) -> bool:
+    return isinstance(one, (bool, np.bool_, Verdict))
+
+
 def _told(one: object, place: int) -> int | float | None:
-    if isinstance(one, Verdict):
-        if one.probability is not None:
-            return float(one.probability)
-        return None if one.value is None else int(one.value)
-    if one is None:
+    given, one = one, one.probability if isinstance(one, Verdict) else one
+    if isinstance(given, Verdict) and one is None:
+        one = given.value
+    if one is None or type(one).__name__ == "NAType":  # pandas' word for it
         return None
     if isinstance(one, (bool, np.bool_)):
         return int(one)
-    if isinstance(one, (int, np.integer)) and one >= 0:
+    if isinstance(one, (int, np.integer)) and 0 <= one <= TOP_GRADE:
         return int(one)
-    if isinstance(one, Real) and 0 <= float(one) <= 1:
+    if isinstance(one, Real) and not isinstance(one, (int, np.integer)) and 0 <= float(one) <= 1:
         return float(one)
     raise InvalidArgumentError(
-        f"judged[{place}]: {short(one)} is no verdict, grade or probability: give a Verdict, a "
-        "bool, an integer >= 0, or a float from 0 to 1"
+        f"judged[{place}]: {short(given)} is no verdict, grade or probability: give a Verdict, a "
+        f"bool, an integer from 0 to {TOP_GRADE}, or a float from 0 to 1"
     )
 
 
 def _label(one: object, place: int) -> int:
-    if isinstance(one, (bool, np.bool_)) or (isinstance(one, (int, np.integer)) and one >= 0):
+    if isinstance(one, (bool, np.bool_)) or (
+        isinstance(one, (int, np.integer)) and 0 <= one <= TOP_GRADE
+    ):
         return int(one)
     raise InvalidArgumentError(
-        f"labels[{place}]: {short(one)} is no label: give True or False, or an integer grade >= 0"
+        f"labels[{place}]: {short(one)} is no label: give True or False, or an integer grade from "
+        f"0 to {TOP_GRADE}"
     )

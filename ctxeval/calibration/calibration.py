@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from math import sqrt
+from math import isfinite, sqrt
+from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ctxeval.calibration.beside import Beside
 from ctxeval.errors import InvalidArgumentError, short
@@ -89,7 +90,7 @@ class Calibration:
         n: How many pairs were read.
         unread: How many had no readable verdict, and count nowhere.
         agreement: The share of equal verdicts, in [0, 1].
-        kappa: Cohen's kappa, in [-1, 1]; quadratically weighted where there are grades.
+        kappa: Cohen's kappa, in [-1, 1]; quadratically weighted where the judge grades.
         sensitivity: The share of people's yeses that the judge found; None without any.
         specificity: The share of people's noes that the judge found; None without any.
         balanced_accuracy: The mean of these two; `balanced_accuracy_interval` is its 95 %
@@ -144,6 +145,10 @@ class Calibration:
         Raises:
             InvalidArgumentError: It is no calibration, or one of another version.
         """
+        if not isinstance(data, Mapping):
+            raise InvalidArgumentError(
+                f"calibration: {short(data)} is no mapping: give what to_dict wrote"
+            )
         fields = dict(data)
         version = fields.pop("ctxeval_calibration", None)
         if version != FORMAT:
@@ -158,12 +163,18 @@ class Calibration:
             fields["curve"] = tuple(Bin(**_named(one, Bin)) for one in fields["curve"])
             beside = fields.get("beside", ())
             fields["beside"] = tuple(Beside(**_named(one, Beside)) for one in beside)
-            return cls(**fields)
+            found = cls(**fields)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"calibration: {short(data)} is broken ({type(error).__name__}: {error}): give "
                 "what Calibration.save wrote"
             ) from None
+        for field, value, wanted in _impossible(found):
+            raise InvalidArgumentError(
+                f"calibration: {field}: {short(value)} is no {wanted}: give what Calibration.save "
+                "wrote"
+            )
+        return found
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write it to a JSON file, for `Calibration.load`.
@@ -171,7 +182,7 @@ class Calibration:
         Raises:
             InvalidArgumentError: The file can't be written.
         """
-        path = Path(path)
+        path = _path(path)
         try:
             path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
         except OSError as error:
@@ -183,17 +194,25 @@ class Calibration:
         """Read what `save` wrote.
 
         Raises:
-            InvalidArgumentError: The file cannot be read, or holds no calibration.
+            InvalidArgumentError: The file cannot be read, or holds no calibration. The message
+                names it.
         """
+        path = _path(path)
+        remedy = "give a file that Calibration.save or `ctxeval judge check -o` wrote"
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
-        except ValueError as error:
-            raise InvalidArgumentError(f"{path} is no JSON: {error}") from None
+            raise InvalidArgumentError(
+                f"{path} cannot be read: {error.strerror}: {remedy}"
+            ) from None
+        except (ValueError, RecursionError) as error:  # no text, no JSON, brackets too deep
+            raise InvalidArgumentError(f"{path} is no JSON: {error}: {remedy}") from None
         if not isinstance(data, dict):
-            raise InvalidArgumentError(f"{path} holds no calibration: {short(data)}")
-        return cls.from_dict(data)
+            raise InvalidArgumentError(f"{path} holds no calibration: {short(data)}: {remedy}")
+        try:
+            return cls.from_dict(data)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
 
     def __str__(self) -> str:
         """Write a table for a terminal."""
@@ -215,6 +234,55 @@ class Calibration:
             low, high = self.threshold_interval
             lines.append(f"  {'threshold':20}{self.threshold:>8.3f}  ({low:.3f}–{high:.3f})")
         return "\n".join(lines)
+
+
+def _path(given: object) -> Path:
+    if not isinstance(given, (str, PathLike)):
+        raise InvalidArgumentError(f"calibration: {short(given)} is no path: give that of a file")
+    return Path(given)
+
+
+def _impossible(one: Calibration) -> Iterator[tuple[str, object, str]]:
+    """Name what no calibration holds, as a file may that somebody has edited: what is wanted."""
+    if not isinstance(one.judge, str):
+        yield "judge", one.judge, "signature of a judge"
+    purposes = get_args(Purpose)
+    if one.purpose not in purposes:
+        yield "purpose", one.purpose, f"purpose, which is one of {', '.join(purposes)}"
+    counts = {"n": one.n, "unread": one.unread, **one.confusion._asdict()}
+    numbers = {"agreement": one.agreement}
+    numbers |= {
+        name: value
+        for name in ("sensitivity", "specificity", "auc", "threshold")
+        if (value := getattr(one, name)) is not None
+    }
+    for place, point in enumerate(one.curve):
+        counts[f"curve[{place}].n"] = point.n
+        numbers |= {f"curve[{place}].told": point.told, f"curve[{place}].found": point.found}
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            yield name, count, "count"
+    interval = one.threshold_interval or ()
+    if one.threshold_interval is not None and len(interval) != 2:
+        yield "threshold_interval", interval, "interval, which has two ends"
+    numbers |= {f"threshold_interval[{place}]": end for place, end in enumerate(interval)}
+    for name, share in numbers.items():
+        if not _is_number(share) or not 0 <= share <= 1:
+            yield name, share, "number from 0 to 1"
+    if one.kappa is not None and (not _is_number(one.kappa) or not -1 <= one.kappa <= 1):
+        yield "kappa", one.kappa, "number from -1 to 1"
+    if sum(one.confusion) != one.n:
+        yield "confusion", tuple(one.confusion), f"table of the n = {one.n} pairs"
+    for place, other in enumerate(one.beside):
+        for name in ("gain", "low", "high", "disagreement"):
+            if not _is_number(getattr(other, name)):
+                yield f"beside[{place}].{name}", getattr(other, name), "number"
+        if not isinstance(other.baseline, str) or not isinstance(other.odd, bool):
+            yield f"beside[{place}]", tuple(other), "comparison with a baseline"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def _written(value: float | None) -> str:

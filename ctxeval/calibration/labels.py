@@ -24,6 +24,9 @@ FIELDS = (
     "label",
     "sample",
 )
+TOP_GRADE = 999
+"""The highest grade."""
+
 _GRADE = re.compile(r"[0-9]{1,3}(\.0)?")
 _WORDS = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
@@ -209,9 +212,9 @@ def _label(value: Any) -> bool | int:
         value = int(word.split(".")[0]) if _GRADE.fullmatch(word) else value
     if isinstance(value, bool):
         return value
-    if isinstance(value, int) and value >= 0:
-        return int(value)
-    if isinstance(value, float) and value >= 0 and value.is_integer():
+    if isinstance(value, int) and 0 <= value <= TOP_GRADE:
+        return value
+    if isinstance(value, float) and 0 <= value <= TOP_GRADE and value.is_integer():
         return int(value)
     said = "it is missing" if value is None else f"{short(value)} is no label"
-    raise _Bad(f"label: {said}: write true or false, or an integer grade >= 0")
+    raise _Bad(f"label: {said}: write true or false, or an integer grade from 0 to {TOP_GRADE}")

@@ -21,6 +21,11 @@ def corrected_by_calibration(
     evaluation: Evaluation, calibration: Calibration, metric: str | None, confidence: float
 ) -> Corrected:
     """Correct a share of verdicts by the judge's error rates; see `Evaluation.corrected`."""
+    if not isinstance(calibration, Calibration):
+        raise InvalidArgumentError(
+            f"calibration: {short(calibration)} is no Calibration: give what calibrate() gave, or "
+            "Calibration.load(path)"
+        )
     purpose = calibration.purpose
     name = metric or SHARES.get(purpose)
     if name is None or name != SHARES.get(purpose):

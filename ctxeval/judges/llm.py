@@ -143,6 +143,11 @@ class LLMJudge(Judge):
             InvalidArgumentError: The calibration is another judge's: another model, mode,
                 prompt, or number of repeats.
         """
+        if not isinstance(calibration, Calibration):
+            raise InvalidArgumentError(
+                f"calibration: {short(calibration)} is no Calibration: give what calibrate() gave, "
+                "or Calibration.load(path)"
+            )
         judge = self
         if self.mode == "logprob" and calibration.threshold is not None:
             judge = self.with_threshold(calibration.threshold)

@@ -16,12 +16,15 @@ from ctxeval.record.rows import Row, columns
 from ctxeval.record.tables import arrow_rows
 
 
-def file_rows(path: str | PathLike[str], suffix: str | None = None) -> Iterator[Row]:
+def file_rows(
+    path: str | PathLike[str], suffix: str | None = None, holds: str = "sample"
+) -> Iterator[Row]:
     """Go through a file; lines of .jsonl and .csv are read one by one.
 
     Args:
         path: The file.
         suffix: What it holds: ".jsonl", ".json", ".csv" or ".parquet". None goes by its name.
+        holds: What messages call that which stands in a row.
 
     Raises:
         InvalidSampleError: The suffix is unknown; while reading: the file can't be read,
@@ -35,10 +38,10 @@ def file_rows(path: str | PathLike[str], suffix: str | None = None) -> Iterator[
             f"{path}: {path.suffix!r} is no suffix that can be read: it is one of "
             + ", ".join(_READERS)
         )
-    return _read(path, rows)
+    return _read(path, rows, holds)
 
 
-def _read(path: Path, rows: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
+def _read(path: Path, rows: Callable[[Path], Iterator[Row]], holds: str) -> Iterator[Row]:
     empty = True
     try:
         for row in rows(path):
@@ -49,7 +52,7 @@ def _read(path: Path, rows: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
             f"{path}: it can't be read: {error.strerror or error}: give a file ({path.absolute()})"
         ) from None
     if empty:
-        raise InvalidSampleError(f"{path}: it holds no sample: give a file with at least one")
+        raise InvalidSampleError(f"{path}: it holds no {holds}: give a file with at least one")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -115,7 +118,7 @@ def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:
 def _row(place: str, fields: object) -> Row:
     if not isinstance(fields, dict):
         raise InvalidSampleError(
-            f"{place}: {short(fields)} is no JSON object: write the fields of a sample by name"
+            f"{place}: {short(fields)} is no JSON object: write the fields by name"
         )
     return Row(place, fields)
 

@@ -117,7 +117,7 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
     if isinstance(source, Samples):
         return source.rows()
     if isinstance(source, (str, PathLike)):
-        return file_rows(source)
+        return file_rows(source, holds=name.removesuffix("s"))
     if hasattr(source, "itertuples"):
         return pandas_rows(source, name)
     if hasattr(source, "iter_rows"):

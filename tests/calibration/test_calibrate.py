@@ -59,9 +59,25 @@ def test_grades_weigh_by_their_distance(pairs):
     judged, labels = zip(*pairs, strict=True)
     c = calibrate(judged, labels)
     if max(*judged, *labels) > 1 and len({*judged, *labels}) > 1:
-        weighted = metrics.cohen_kappa_score(judged, labels, weights="quadratic")
-        assert c.kappa == pytest.approx(weighted, nan_ok=True)
+        weighted = metrics.cohen_kappa_score(
+            judged, labels, weights="quadratic", labels=[0, 1, 2, 3]
+        )
+        assert c.kappa == pytest.approx(weighted)
     assert sum(c.confusion) == len(pairs)
+
+
+def test_grades_that_nobody_gave_keep_their_place():
+    # Apart by 0 and 2, in the mean of squares 2; all pairs by 0, 3, 1 and 2, in the mean 14 / 4.
+    assert calibrate([0, 1], [0, 3]).kappa == pytest.approx(1 - 2 / (14 / 4))
+
+
+@given(BOOLS.filter(lambda pairs: any(label for _, label in pairs)))
+def test_a_yes_agrees_with_whichever_grade_above_0(pairs):
+    judged, labels = zip(*pairs, strict=True)
+    graded = [place % 3 + 1 if label else 0 for place, label in enumerate(labels)]
+    assert calibrate(judged, graded) == calibrate(judged, labels)
+    verdicts = [Verdict(one) for one in judged]
+    assert calibrate(verdicts, graded) == calibrate(verdicts, labels)
 
 
 @given(LIKELY.filter(lambda pairs: len({label for _, label in pairs}) == 2))
@@ -91,11 +107,11 @@ def test_no_threshold_does_better_than_the_fitted(pairs):
         pytest.param([0.2, 0.4], [False, True], 0.3, id="between the two"),
         pytest.param([0.1, 0.2, 0.8, 0.9], [False, False, True, True], 0.5, id="the middle"),
         # Both gaps do as well; the second is wider.
-        pytest.param([0.0, 0.1, 0.7, 0.8], [False, True, False, True], 0.75, id="ties"),
+        pytest.param([0.0, 0.1, 0.6, 0.8], [False, True, False, True], 0.7, id="ties"),
     ],
 )
 def test_the_fitted_threshold(told, labels, threshold):
-    assert fit_threshold(np.array(told), np.array(labels)) == pytest.approx(threshold, abs=0.3)
+    assert fit_threshold(np.array(told), np.array(labels)) == pytest.approx(threshold)
 
 
 def test_figures_are_those_of_labels_that_were_held_out():
@@ -151,13 +167,59 @@ def test_it_goes_through_a_file(tmp_path):
         (json.dumps({"metric": 1}), "has format None"),
         (json.dumps({"ctxeval_calibration": 1}), "is broken .KeyError"),
         (json.dumps({"ctxeval_calibration": 1, "threshold_interval": 3}), "is broken .TypeError"),
+        ("[" * 100_000, "is no JSON"),
     ],
 )
 def test_a_file_that_is_none(tmp_path, text, message):
     path = tmp_path / "c.json"
     path.write_text(text)
-    with pytest.raises(InvalidArgumentError, match=message):
+    with pytest.raises(InvalidArgumentError, match=rf"c\.json.* {message}.*: give "):
         Calibration.load(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("judge", 3, "judge: 3 is no signature"),
+        ("purpose", "chunks", "purpose: 'chunks' is no purpose, which is one of question, ref"),
+        ("n", -1, "n: -1 is no count"),
+        ("n", "many", "n: 'many' is no count"),
+        ("n", 7, "confusion: .1, 0, 0, 1. is no table of the n = 7 pairs"),
+        ("unread", True, "unread: True is no count"),
+        ("confusion", ["a", "b", "c", "d"], "true_positive: 'a' is no count"),
+        ("confusion", [1, 2], "is broken"),
+        ("agreement", None, "agreement: None is no number from 0 to 1"),
+        ("sensitivity", 2, "sensitivity: 2 is no number from 0 to 1"),
+        ("specificity", "x", "specificity: 'x' is no number"),
+        ("kappa", float("nan"), "kappa: nan is no number from -1 to 1"),
+        ("threshold", 3, "threshold: 3 is no number from 0 to 1"),
+        ("threshold_interval", [], "threshold_interval: .. is no interval"),
+        ("threshold_interval", [0.1], "threshold_interval: .0.1,. is no interval"),
+        ("threshold_interval", [0, 5], r"threshold_interval.1.: 5 is no number"),
+        ("curve", [[0.5, 9, 1]], r"curve.0..found: 9 is no number from 0 to 1"),
+        ("beside", [["x", 0.1, None, 0.2, 0.3, False]], r"beside.0..low: None is no number"),
+        ("beside", [["x", 0.1, 0.1, 0.2, 0.3, "no"]], r"beside.0.: .* is no comparison"),
+    ],
+)
+def test_a_file_that_somebody_has_edited(tmp_path, field, value, message):
+    path = tmp_path / "c.json"
+    edited = {**calibrate([0.2, 0.8], [False, True]).to_dict(), "confusion": [1, 0, 0, 1]}
+    path.write_text(json.dumps({**edited, field: value}))
+    with pytest.raises(InvalidArgumentError, match=rf"c\.json: calibration: .*{message}"):
+        Calibration.load(path)
+
+
+@pytest.mark.parametrize("path", [None, 5, ["c.json"]])
+def test_what_is_no_path(path):
+    for call in (Calibration.load, calibrate([True], [True]).save):
+        with pytest.raises(InvalidArgumentError, match=r"calibration: .* is no path"):
+            call(path)
+
+
+@pytest.mark.parametrize("data", [None, [], "x"])
+def test_what_is_no_mapping(data):
+    with pytest.raises(InvalidArgumentError, match="is no mapping"):
+        Calibration.from_dict(data)
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
@@ -184,11 +246,35 @@ def test_a_file_that_is_not_there(tmp_path):
         ([True], [None], r"labels\[0\]: None is no label"),
         ([0.5, True], [1, 0], "1 is a verdict and 0.5 a probability: give either"),
         ([0.5, 0.6], [1, 1], "all are yes: a threshold needs pairs of both kinds"),
+        (iter([True]), [1], "judged: .* is no list: give one item for each pair"),
+        (None, [1], "judged: None is no list"),
+        ([True], {0: True}, "labels: .*True. is no list"),
+        ({True, False}, [1, 0], "judged: .* is no list"),
+        ([10**30], [1], r"judged\[0\]: 10+ is no verdict"),
+        ([True], [10**30], r"labels\[0\]: 10+ is no label: .* an integer grade from 0 to 999"),
+        ([float("nan")], [1], r"judged\[0\]: nan is no verdict"),
+        ([Verdict(True, probability=float("nan"))], [1], r"judged\[0\]: Verdict.* is no verdict"),
     ],
 )
 def test_bad_input(judged, labels, message):
     with pytest.raises(InvalidArgumentError, match=message):
         calibrate(judged, labels)
+
+
+def test_arrays_and_columns():
+    pandas = pytest.importorskip("pandas")
+    expected = calibrate([0.1, 0.2, 0.8], [False, False, True])
+    assert calibrate(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1])) == expected
+    column = pandas.Series([0.1, 0.2, 0.8], index=[7, 8, 9])
+    assert calibrate(column, pandas.Series([False, False, True])) == expected
+    read = calibrate(pandas.array([True, pandas.NA, False], dtype="boolean"), [1, 1, 0])
+    assert (read.n, read.unread) == (2, 1)
+
+
+@pytest.mark.parametrize("judge", [None, 5, ScriptedLLM()])
+def test_a_judge_that_is_none(judge):
+    with pytest.raises(InvalidArgumentError, match=r"judge: .* is no judge: give the LLMJudge"):
+        calibrate([True], [True], judge=judge)
 
 
 def test_an_unknown_purpose():
@@ -225,6 +311,11 @@ class TestJudge:
             LLMJudge(llm, **{"mode": "logprob", **change}).with_calibration(c)
         with pytest.raises(InvalidArgumentError, match="calibrate this one"):
             LLMJudge(ScriptedLLM(), "logprob").with_calibration(c)
+
+    @pytest.mark.parametrize("given", ["calibration.json", None, {}])
+    def test_what_is_no_calibration(self, given):
+        with pytest.raises(InvalidArgumentError, match=r"no Calibration: .*Calibration\.load"):
+            LLMJudge(ScriptedLLM()).with_calibration(given)
 
     def test_a_judge_that_was_not_named(self):
         judge = LLMJudge(ScriptedLLM())

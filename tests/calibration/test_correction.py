@@ -102,6 +102,14 @@ def test_what_the_labels_cannot_tell(labelled, note):
     assert note in got.note
 
 
+@pytest.mark.parametrize("confidence", [0, 1, 95, float("nan"), "0.9", None])
+def test_what_is_no_confidence(confidence):
+    with pytest.raises(InvalidArgumentError, match=r"confidence: .* between 0 and 1: give 0\.95"):
+        corrected_share([0.5, 0.4], GOOD, confidence)
+    with pytest.raises(InvalidArgumentError, match=r"confidence: .* between 0 and 1: give 0\.95"):
+        corrected_mean([0.5, 0.4], [(0.5, 0.4), (0.3, 0.2)], confidence)
+
+
 def test_no_values():
     with pytest.raises(InvalidArgumentError, match="there is none"):
         corrected_share([], GOOD)

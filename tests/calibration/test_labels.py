@@ -80,6 +80,8 @@ def test_a_table(write):
         ({**CHUNK, "label": "maybe"}, "label: 'maybe' is no label: write true or false"),
         ({**CHUNK, "label": -1}, "label: -1 is no label"),
         ({**CHUNK, "label": 0.5}, "label: 0.5 is no label"),
+        ({**CHUNK, "label": 10**30}, "label: 10+ is no label: .* an integer grade from 0 to 999"),
+        ({**CHUNK, "label": 1e30}, r"label: 1e\+30 is no label"),
         ({**CHUNK, "label": [1]}, r"label: \[1\] is no label"),
         ({**CHUNK, "label": float("inf")}, "label: inf is no label"),
         ({**CHUNK, "label": "1.5"}, "label: '1.5' is no label"),
@@ -97,7 +99,7 @@ def test_a_table(write):
         ({**CLAIM, "chunks": "a, b"}, "chunks: 'a, b' is no list in JSON"),
         ({**CLAIM, "chunk": "a"}, "chunk: there are chunks too"),
         ({"claim": "c", "label": 1}, "chunk: it is missing"),
-        ("[1]", "is no JSON object"),
+        ("[1]", "is no JSON object: write the fields by name"),
         ("{", "no JSON"),
     ],
 )
@@ -119,6 +121,12 @@ def test_a_bad_row_of_a_table(write):
 def test_a_file_that_cannot_be_read(tmp_path, name, message):
     with pytest.raises(InvalidSampleError, match=message):
         list(read_labels(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["l.jsonl", "l.csv", "l.json"])
+def test_an_empty_file_holds_no_label(write, name):
+    with pytest.raises(InvalidSampleError, match="it holds no label: give a file with at least"):
+        list(read_labels(write(name, "")))
 
 
 def test_a_list_and_a_frame():

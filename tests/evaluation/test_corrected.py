@@ -176,6 +176,11 @@ class TestByLabels:
         with pytest.raises(InvalidArgumentError, match="give a calibration"):
             self.run().corrected(calibrated(""), {"0": 1})
 
+    @pytest.mark.parametrize("given", ["calibration.json", {}, 5])
+    def test_what_is_no_calibration(self, given):
+        with pytest.raises(InvalidArgumentError, match=r"no Calibration: .*Calibration\.load"):
+            self.run().corrected(given)
+
 
 @pytest.mark.slow
 def test_the_truth_is_covered_from_end_to_end():
