@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any, TypeVar
 
 from ctxeval.errors import CtxEvalError, JudgeError, describe, short
@@ -13,6 +15,9 @@ from ctxeval.keys import as_cause, without_secrets
 from ctxeval.llm.loop import PerLoop, PerObject
 from ctxeval.llm.protocol import LLM, Completion, FirstToken, FirstTokenLLM, Message, Schema
 from ctxeval.verdicts import Usage
+
+ROUNDING = 0.01
+"""By so much a log-probability may be above 0."""
 
 T = TypeVar("T")
 A = TypeVar("A", Completion, FirstToken)
@@ -52,15 +57,25 @@ class Caller:
     async def first_token(self, messages: Sequence[Message]) -> FirstToken:
         """Have the model begin to answer; see `FirstTokenLLM.first_token`.
 
+        Where it tells what no log-probability can be, it has told none, and the refusal says so.
+
         Raises:
             JudgeError: There is no reply, for good.
         """
         llm = self.llm
         assert isinstance(llm, FirstTokenLLM)  # the judge has seen to it
         first = await self._call(lambda: llm.first_token(messages))
-        if not isinstance(first, FirstToken):
-            raise self._no(first, "first_token", "a ctxeval.FirstToken")
-        return self._counted(first, "first_token")
+        if not isinstance(first, FirstToken) or not isinstance(first.logprobs, Mapping):
+            raise self._no(first, "first_token", "a ctxeval.FirstToken with a mapping of words")
+        first = self._counted(first, "first_token")
+        for word, told in first.logprobs.items():
+            if not isinstance(word, str) or not _is_logprob(told):
+                said = (
+                    f"{short(told)} for {short(word)} is no log-probability: the model must tell "
+                    "natural logarithms, which are at most 0"
+                )
+                return replace(first, logprobs={}, refusal=first.refusal or said)
+        return first
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -87,6 +102,11 @@ class Caller:
         return JudgeError(
             f"{type(self.llm).__name__}: {method}() gave {short(answer)}: it must give {wanted}"
         )
+
+
+def _is_logprob(told: object) -> bool:
+    """Can that be a logarithm of a probability? Sums of rounded ones may just pass 0."""
+    return isinstance(told, Real) and not isinstance(told, bool) and float(told) <= ROUNDING
 
 
 async def all_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -47,7 +47,8 @@ def read_first_token(response: Any) -> FirstToken:
         response: As of `read_completion`.
 
     Returns:
-        The likeliest tokens, none where the response tells no probabilities.
+        The likeliest tokens, none where the response tells no probabilities, or only that of
+        the token that was chosen.
     """
     choices = get(response, "choices")
     choice = choices[0] if isinstance(choices, (list, tuple)) and choices else None
@@ -55,14 +56,22 @@ def read_first_token(response: Any) -> FirstToken:
     logprobs: dict[str, float] = {}
     for place in content if isinstance(content, (list, tuple)) else ():
         if str(get(place, "token") or "").strip():
-            likeliest = get(place, "top_logprobs") or ()
-            for one in [*likeliest, place]:
-                token, logprob = get(one, "token"), get(one, "logprob")
-                if isinstance(token, str) and isinstance(logprob, (int, float)):
-                    logprobs.setdefault(token, float(logprob))
+            likeliest = get(place, "top_logprobs")
+            if not isinstance(likeliest, (list, tuple)):
+                break
+            for one in likeliest if isinstance(likeliest, (list, tuple)) else ():
+                logprobs |= _told(one)
+            if logprobs:  # the chosen one alone would be all that there is, however unlikely
+                logprobs = _told(place) | logprobs
             break
     read = read_completion(response)
     return FirstToken(logprobs, read.usage, read.model, "" if logprobs else _refusal(read, choice))
+
+
+def _told(one: Any) -> dict[str, float]:
+    token, logprob = get(one, "token"), get(one, "logprob")
+    known = isinstance(token, str) and isinstance(logprob, (int, float))
+    return {token: float(logprob)} if known else {}
 
 
 def _refusal(read: Completion, choice: Any) -> str:

@@ -11,6 +11,7 @@ from ctxeval import (
     ContextPrecision,
     ContextRecall,
     ContextRelevance,
+    FirstToken,
     InvalidArgumentError,
     JudgeError,
     MetricResult,
@@ -179,6 +180,33 @@ def test_a_model_without_probabilities_is_told_at_once():
         LLMJudge(Silent(), "logprob")
 
 
+class Own:
+    """A model of the user's own."""
+
+    def __init__(self, logprobs):
+        self.identity = {"model": "own"}
+        self.logprobs = logprobs
+
+    async def complete(self, messages, schema, *, max_tokens):
+        raise NotImplementedError
+
+    async def first_token(self, messages):
+        return FirstToken(self.logprobs)
+
+
+class TestModelOfOnesOwn:
+    @pytest.mark.parametrize("told", [{"yes": "-0.1"}, {"yes": None}, {1: -0.1}, {"yes": 1e9}])
+    def test_what_is_no_logarithm_is_unread(self, told):
+        result = ContextRelevance(judge(Own(told))).score(SAMPLE)
+        assert result.status == "failed"
+        assert "is no log-probability" in result.reason
+
+    @pytest.mark.parametrize("told", [None, [("yes", -0.1)], "yes"])
+    def test_what_is_no_mapping_is_told(self, told):
+        with pytest.raises(JudgeError, match=r"first_token\(\) gave .* with a mapping of words"):
+            ContextRelevance(judge(Own(told))).score(SAMPLE)
+
+
 class TestEndpoint:
     def score(self, llm, sample=SAMPLE):
         return ContextRelevance(judge(llm)).score(sample)
@@ -205,6 +233,25 @@ class TestEndpoint:
             JudgeError, match='no log-probabilities: judge with mode="joint" or "po'
         ):
             self.score(connect(server))
+
+    @pytest.mark.parametrize("likeliest", [None, [], {}, "x", 5, [1, 2]])
+    def test_the_chosen_word_alone_is_no_probability(self, serve, connect, likeliest):
+        answer = completion("Yes")
+        place = {"token": "Yes", "logprob": -0.69, "top_logprobs": likeliest}
+        answer["choices"][0]["logprobs"] = {"content": [place]}
+        server = serve(scripted(), replies=[Reply(body=answer)] * 3)
+        with pytest.raises(JudgeError, match="tells no log-probabilities: judge with mode="):
+            self.score(connect(server))
+
+    @pytest.mark.parametrize("told", [1000.0, float("inf"), float("nan"), 0.92, True])
+    def test_what_is_no_logarithm_costs_no_other_chunk(self, serve, connect, told):
+        answer = completion("Yes")
+        tops = [{"token": "Yes", "logprob": told}, {"token": "No", "logprob": -3}]
+        answer["choices"][0]["logprobs"] = {"content": [{**tops[0], "top_logprobs": tops}]}
+        server = serve(scripted(), replies=[Reply(body=answer)])
+        (unread,) = [v for v in self.score(connect(server)).verdicts.chunks if v.value is None]
+        assert unread.probability is None
+        assert re.search("for 'Yes' is no log-probability: .* at most 0", unread.reason)
 
     def test_an_endpoint_that_refuses_them(self, serve, connect):
         accepts = ("json_schema strict", "text", "temperature", "max_tokens")
