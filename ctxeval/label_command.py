@@ -53,7 +53,7 @@ def _purpose(given: str) -> Purpose:
 
 def _key() -> str:
     try:
-        return typer.getchar()
+        return typer.getchar()[:1]  # of keys that came at once the first
     except (KeyboardInterrupt, EOFError):
         return "q"
     except OSError as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from os import PathLike
+from contextlib import contextmanager
+from errno import ENOSPC
+from os import PathLike, strerror
 from pathlib import Path
 
 from ctxeval.calibration.calibration import Purpose
@@ -38,7 +40,7 @@ class Labelling:
         self.path = _checked_path(path)
         self.purpose = purpose
         known = set()
-        if self.path.exists() and self.path.stat().st_size:
+        if _holds_something(self.path):
             known = {one.pair.judged for one in read_labels(self.path)}
         pairs = {pair.judged: pair for sample in samples for pair in pairs_of(sample, purpose)}
         if not pairs:
@@ -70,17 +72,26 @@ class Labelling:
         return len(self._pairs) - self._place
 
     def label(self, label: bool | int) -> None:
-        """Keep what somebody says of the pair in question, and go on to the next."""
+        """Keep what somebody says of the pair in question, and go on to the next.
+
+        Raises:
+            InvalidArgumentError: The file can't be written; the pair stays the one in question.
+        """
         pair = self.current
         if pair is None:
             raise InvalidArgumentError("label: nothing is left to label")
         line = _line(Labelled(pair, label))
-        with self.path.open("a+b") as file:
+        with _writing(self.path), self.path.open("a+b", buffering=0) as file:
             start = file.seek(0, 2)
             if start:
                 file.seek(start - 1)
                 line = line if file.read(1) == b"\n" else b"\n" + line
-            file.write(line)
+            try:
+                if file.write(line) < len(line):
+                    raise OSError(ENOSPC, strerror(ENOSPC))
+            except OSError:
+                file.truncate(start)  # half a label would make the file unreadable
+                raise
         self._ends.append((start, start + len(line)))
         self._place += 1
 
@@ -97,18 +108,19 @@ class Labelling:
             Whether there was one.
 
         Raises:
-            InvalidArgumentError: Something else has written to the file since.
+            InvalidArgumentError: Something else has written to the file since, or it can't be
+                written.
         """
         if not self._ends:
             return False
         last = self._ends[-1]
         if last is not None:
             start, end = last
-            if self.path.stat().st_size != end:
-                raise InvalidArgumentError(
-                    f"{self.path}: something else has written to it: take the label out by hand"
-                )
-            with self.path.open("r+b") as file:
+            with _writing(self.path), self.path.open("r+b") as file:
+                if file.seek(0, 2) != end:
+                    raise InvalidArgumentError(
+                        f"{self.path}: something else has written to it: take the label out by hand"
+                    )
                 file.truncate(start)
         self._ends.pop()
         self._place -= 1
@@ -127,6 +139,26 @@ def pairs_of(sample: Sample, purpose: Purpose) -> Iterator[Pair]:
     if question and (purpose == "question" or target.strip()):
         for text in chunks:
             yield Pair(purpose, question, target, (text,), sample.key)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path} cannot be written: {error.strerror}: see to that, and label on by the same "
+            "call: what the file holds is not asked again"
+        ) from None
+
+
+def _holds_something(path: Path) -> bool:
+    """Is there a file with more than blank lines?"""
+    try:
+        with path.open("rb") as file:
+            return any(line.strip() for line in file)
+    except OSError:  # whoever reads it says why it can't be read
+        return path.exists()
 
 
 def _line(labelled: Labelled) -> bytes:

@@ -24,6 +24,10 @@ ASKED: dict[Purpose, str] = {
 KEYS = "y yes · n no · 0–3 grade · s skip · u undo · q quit"
 
 
+WORDS = {"yes": "y", "no": "n", "skip": "s", "undo": "u", "quit": "q"}
+"""What may be written out, where a line is asked for rather than a key."""
+
+
 class Screen(NamedTuple):
     """What a person sees of a pair: harmless texts, each with its heading.
 
@@ -57,12 +61,13 @@ def screen(labelling: Labelling, pair: Pair) -> Screen:
 
 
 def press(labelling: Labelling, key: str) -> str | None:
-    """Do what a key stands for.
+    """Do what a key, or the word for it, stands for; nothing where it is neither.
 
     Returns:
         What to tell; "" where there is nothing to tell; None to stop.
     """
-    key = key.strip().casefold()[:1]
+    key = key.strip().casefold()
+    key = WORDS.get(key, key)
     if key == "q":
         return None
     if key in ("y", "n"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -114,7 +115,60 @@ def test_a_broken_label_file_is_told(tmp_path):
         Labelling(SAMPLES, path)
 
 
+def test_blank_lines_are_no_labels(tmp_path):
+    path = tmp_path / "l.jsonl"
+    path.write_text("\n  \n")
+    labelling = Labelling(SAMPLES, path)
+    labelling.label(True)
+    assert len(kept(path)) == 1
+
+
+class TestWritingFails:
+    @pytest.fixture
+    def labelling(self, tmp_path):
+        (tmp_path / "in").mkdir()
+        labelling = Labelling(SAMPLES, tmp_path / "in" / "l.jsonl")
+        labelling.label(True)
+        return labelling
+
+    def test_a_file_that_is_gone(self, labelling):
+        labelling.path.unlink()
+        with pytest.raises(InvalidArgumentError, match=r"l\.jsonl cannot be written: No such"):
+            labelling.undo()
+        labelling.path.parent.rmdir()
+        now = labelling.current
+        with pytest.raises(InvalidArgumentError, match=r"cannot be written: No such .*label on by"):
+            labelling.label(True)
+        assert labelling.current is now
+
+    def test_a_disk_that_is_full_leaves_no_half_of_a_label(self, labelling, monkeypatch):
+        class Full(io.FileIO):
+            def write(self, data):
+                return super().write(data[:5])
+
+        before = labelling.path.read_bytes()
+        monkeypatch.setattr(
+            type(labelling.path), "open", lambda path, mode, buffering=0: Full(path, "a+b")
+        )
+        with pytest.raises(InvalidArgumentError, match="cannot be written: No space left"):
+            labelling.label(False)
+        monkeypatch.undo()
+        assert labelling.path.read_bytes() == before
+        labelling.label(False)
+        assert len(kept(labelling.path)) == 2
+
+
 class TestAtAPrompt:
+    @pytest.mark.parametrize("said", ["no idea", "nothing", "yesterday", "10", "0.5", "3x", "-1"])
+    def test_what_only_begins_like_a_key_is_no_label(self, tmp_path, said):
+        answers = iter([said, "q"])
+        assert label_samples(SAMPLES, tmp_path / "l.jsonl", ask=lambda prompt: next(answers)) == 0
+
+    def test_words_for_keys(self, tmp_path):
+        answers = iter([" Yes ", "undo", "no", "skip", "quit"])
+        assert label_samples(SAMPLES, tmp_path / "l.jsonl", ask=lambda prompt: next(answers)) == 1
+        assert kept(tmp_path / "l.jsonl") == [("q1", ("a",), False)]
+
     def test_a_letter_each(self, tmp_path, capsys):
         keys = iter(["Y", "u", "n", "?", "", "3", "s"])
         done = label_samples(SAMPLES, tmp_path / "l.jsonl", ask=lambda prompt: next(keys))
