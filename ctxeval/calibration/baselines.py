@@ -29,7 +29,7 @@ _UNSPACED = re.compile(
 """Scripts whose words no blank parts: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
 _ASCII_WORDS = re.compile("[a-z0-9]+")
-_END = re.compile(r"([.!?…]+[\"'”’»)\]]*)\s+|([。！？]+[」』”’]*)")
+_END = re.compile(r"([.!?…؟۔।॥።။]+[\"'”’»)\]]*)\s+|([。！？]+[」』”’]*)")
 
 
 def word_overlap(query: str, passage: str) -> float:

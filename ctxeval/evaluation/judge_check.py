@@ -54,6 +54,8 @@ class PurposeCheck:
         yes: How many of these as a yes.
         baselines: How each baseline did, by its name.
         judges: How each judge did, in the order given.
+        disputed: How many of the pairs are labelled both yes and no, so that no judge can agree
+            with all labels.
     """
 
     purpose: Purpose
@@ -61,6 +63,7 @@ class PurposeCheck:
     yes: int
     baselines: dict[str, Calibration]
     judges: tuple[Checked, ...]
+    disputed: int = 0
 
     @property
     def recommended(self) -> Checked | None:
@@ -114,10 +117,12 @@ def _plain(check: PurposeCheck) -> dict[str, Any]:
     return {
         "pairs": check.pairs,
         "yes": check.yes,
+        "disputed": check.disputed,
         "baselines": {name: c.to_dict() for name, c in check.baselines.items()},
         "judges": [
             {
                 "mode": one.judge.mode,
+                "repeats": one.judge.repeats,
                 "calibration": one.calibration and one.calibration.to_dict(),
                 "failure": one.failure,
                 "beside": [{**b._asdict(), "better": b.better} for b in one.beside],
@@ -130,6 +135,7 @@ def _plain(check: PurposeCheck) -> dict[str, Any]:
         "recommended": best
         and {
             "mode": best.judge.mode,
+            "repeats": best.judge.repeats,
             "threshold": best.judge.threshold if best.judge.mode == "logprob" else None,
         },
     }
@@ -157,10 +163,12 @@ def check_judge(
         InvalidArgumentError: There are no labels, or those for a purpose are all of one kind.
         MissingExtraError: scikit-learn is not installed.
     """
-    asked = [judges] if isinstance(judges, LLMJudge) else list(judges)
+    asked = [judges] if isinstance(judges, LLMJudge) else judges
+    asked = list(asked) if isinstance(asked, Iterable) else []
     if not asked or not all(isinstance(one, LLMJudge) for one in asked):
         raise InvalidArgumentError(f"judges: {short(judges)}: give an LLMJudge, or a list of them")
-    given = list(dict.fromkeys(read_labels(labels)))  # what was said twice counts once
+    # What was said twice counts once, of whichever sample.
+    given = list({(one.pair.judged, one.label > 0): one for one in read_labels(labels)}.values())
     if not given:
         raise InvalidArgumentError("labels: there are none: give at least a pair of each kind")
     by_purpose: dict[Purpose, list[Labelled]] = {
@@ -193,12 +201,16 @@ def _check(
     pairs = [one.pair for one in labelled]
     labels = [one.label for one in labelled]
     scores = baseline_scores(pairs, similarity)
+    said: dict[object, set[bool]] = {}
+    for one in labelled:
+        said.setdefault(one.pair.judged, set()).add(one.label > 0)
     return PurposeCheck(
         purpose,
         len(labels),
         sum(label > 0 for label in labels),
         {name: calibrate(told, labels, purpose=purpose) for name, told in scores.items()},
         tuple(_checked(judge, purpose, pairs, labels, scores) for judge in judges),
+        sum(len(kinds) > 1 for kinds in said.values()),
     )
 
 

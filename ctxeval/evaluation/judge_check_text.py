@@ -66,6 +66,11 @@ def _figures(c: Calibration) -> tuple[str, ...]:
 
 def _meaning(check: PurposeCheck) -> list[str]:
     told = []
+    if check.disputed:
+        told.append(
+            f"{count(check.disputed)} of the pairs are labelled both yes and no: no judge agrees "
+            "with both, so settle them or leave them out"
+        )
     for one in check.judges:
         name = name_of(one, check.judges)
         if one.calibration is None:
@@ -81,7 +86,8 @@ def _meaning(check: PurposeCheck) -> list[str]:
         return [*told, "No mode can be recommended."]
     threshold = f", threshold={best.judge.threshold:.3f}" if best.judge.mode == "logprob" else ""
     by = name_of(best, check.judges).removeprefix(best.judge.mode)
-    say = f"Recommended{by}: mode={best.judge.mode!r}{threshold}"
+    repeats = f", repeats={best.judge.repeats}" if best.judge.repeats > 1 else ""
+    say = f"Recommended{by}: mode={best.judge.mode!r}{repeats}{threshold}"
     if not all(one.better for one in best.beside):
         say += ", which no label shows to be better than a baseline"
     told.append(say)

@@ -37,7 +37,7 @@ class EmbeddingSimilarity:
     def __init__(self, embed: EmbedFunction | Any, max_texts: int = 100_000) -> None:
         """See the class."""
         self._given = embed
-        self._embed = _batch_function(embed)
+        self._embed = batch_function(embed)
         self._lock = lock_for(self)
         self._max_texts = max_texts
         self._vectors: OrderedDict[str, Any] = OrderedDict()
@@ -87,13 +87,14 @@ class EmbeddingSimilarity:
     def _unit_vectors(self, texts: list[str]) -> Any:
         import numpy as np  # here, so that `import ctxeval` stays quick
 
+        given = self._embed(texts)  # what the user's own function raises is the user's
         try:
-            vectors = np.asarray(self._embed(texts), dtype=float)
+            vectors = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"embed: it must return one vector of numbers per text, but: {error}"
             ) from error
-        if vectors.ndim != 2 or len(vectors) != len(texts):
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
             raise InvalidArgumentError(
                 f"embed: it returned an array of shape {vectors.shape} for {len(texts)} texts: "
                 "it must return one vector per text"
@@ -105,7 +106,12 @@ class EmbeddingSimilarity:
         return vectors / np.where(lengths == 0, 1, lengths)
 
 
-def _batch_function(embed: Any) -> EmbedFunction:
+def batch_function(embed: Any) -> EmbedFunction:
+    """Give the function from texts to vectors that is meant, or that an object has.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
     for method in ("embed_documents", "get_text_embedding_batch"):
         if hasattr(embed, method):
             return getattr(embed, method)  # type: ignore[no-any-return]  # duck-typed

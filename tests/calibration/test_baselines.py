@@ -57,6 +57,12 @@ def test_sentences():
     assert sentences(" \n ") == []
 
 
+def test_sentences_of_scripts_with_stops_of_their_own():
+    assert sentences("هل هذا؟ نعم.") == ["هل هذا؟", "نعم."]
+    assert sentences("यह है। वह है।") == ["यह है।", "वह है।"]
+    assert sentences("یہ ہے۔ وہ ہے۔") == ["یہ ہے۔", "وہ ہے۔"]
+
+
 def letters(texts):
     return [[float(text.lower().count(letter)) for letter in "abcxyz"] for text in texts]
 

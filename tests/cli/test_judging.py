@@ -203,6 +203,27 @@ class TestCheck:
         assert [one["usage"]["requests"] for one in judges] == [6, 60]
         assert judges[0]["calibration"]["specificity"] == 0
 
+    def test_repeats(self, check, tmp_path):
+        from ctxeval import Calibration
+
+        with self.server() as server:
+            arguments = ["--mode", "logprob", "--repeats", "3"]
+            printed = check(server, *arguments, "-o", "calibration.json")
+            assert "logprob: 0.0% of the verdicts flip between repeats" in printed
+            assert "Recommended: mode='logprob', repeats=3, threshold=0.65" in printed
+            assert "repeats=3" in Calibration.load(tmp_path / "calibration.json").judge
+            told = check(server, "--repeats", "2", code=2)
+            assert "repeats: 2 is even" in told
+
+    def test_an_embedding_that_fails_is_one_line(self, check, tmp_path):
+        (tmp_path / "mine.py").write_text("def embed(texts):\n    raise OSError('no GPU')\n")
+        with self.server() as server:
+            told = check(server, "--embed", "mine:embed", code=2)
+        assert "--embed: mine:embed failed on " in told
+        assert "OSError: no GPU: give a function" in told
+        assert "Traceback" not in told
+        assert server.requests == 0
+
     def test_an_endpoint_without_log_probabilities(self, check):
         with self.server(accepts=("json_schema strict", "text", "max_tokens")) as server:
             printed = check(server, "--mode", "logprob", "--mode", "joint")

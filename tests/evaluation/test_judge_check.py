@@ -159,6 +159,30 @@ def test_what_was_said_twice_counts_once():
     assert twice.pairs == once.pairs == 120
 
 
+def test_the_same_pair_of_another_sample_counts_once_and_a_dispute_is_told():
+    pair, same = (Pair("question", "q", "", ("good 1",), sample) for sample in ("a", "b"))
+    other = Pair("question", "q", "", ("bad 2",))
+    given = [Labelled(pair, True), Labelled(same, 2), Labelled(other, False)]
+    check = check_judge(judge(ScriptedLLM(relevant=told)), given)
+    assert (check["question"].pairs, check["question"].disputed) == (2, 0)
+    check = check_judge(judge(ScriptedLLM(relevant=told)), [*given, Labelled(same, False)])
+    assert (check["question"].pairs, check["question"].disputed) == (3, 1)
+    assert "1 of the pairs are labelled both yes and no" in str(check)
+    assert check.to_dict()["question"]["disputed"] == 1
+
+
+def test_grades_of_people_change_no_figure_of_a_judge_that_gives_none():
+    by_mode = {}
+    for grade in (1, 3):
+        given = [Labelled(one.pair, grade * bool(one.label)) for one in labels(60)]
+        judges = [judge(ScriptedLLM(relevant=told), mode) for mode in ("joint", "logprob")]
+        by_mode[grade] = [
+            (one.calibration.agreement, one.calibration.kappa)
+            for one in check_judge(judges, given)["question"].judges
+        ]
+    assert by_mode[1] == by_mode[3] == [(1.0, 1.0), (1.0, 1.0)]
+
+
 def test_a_file_with_a_bad_line_asks_no_model(tmp_path):
     llm = ScriptedLLM(relevant=told)
     path = tmp_path / "labels.jsonl"
@@ -186,5 +210,5 @@ def test_labels_that_cannot_serve(given, message):
 
 @pytest.mark.parametrize("judges", ["gpt", [], [ScriptedLLM()], None])
 def test_what_is_no_judge(judges):
-    with pytest.raises((InvalidArgumentError, TypeError)):
+    with pytest.raises(InvalidArgumentError, match=r"judges: .*: give an LLMJudge"):
         check_judge(judges, labels())

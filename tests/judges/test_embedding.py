@@ -115,6 +115,7 @@ def test_what_is_needed_at_once_is_kept_at_once() -> None:
         pytest.param(lambda texts: [[1.0]] * 3, r"shape \(3, 1\) for 2 texts", id="too many"),
         pytest.param(lambda texts: [[1.0]], r"shape \(1, 1\) for 2 texts", id="too few"),
         pytest.param(lambda texts: [], r"shape \(0,\) for 2 texts", id="none"),
+        pytest.param(lambda texts: [[], []], r"shape \(2, 0\) for 2 texts", id="no numbers"),
         pytest.param(lambda texts: [1.0, 2.0], r"shape \(2,\) for 2 texts", id="numbers"),
         pytest.param(lambda texts: [[[1.0]]] * 2, r"shape \(2, 1, 1\) for 2", id="too deep"),
         pytest.param(lambda texts: None, "one vector", id="None"),
@@ -130,6 +131,15 @@ def test_what_is_needed_at_once_is_kept_at_once() -> None:
 )
 def test_what_is_no_vector_per_text(embed: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"^embed: .*{message}"):
+        EmbeddingSimilarity(embed)("reference", "chunk")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, TypeError])
+def test_what_the_users_function_raises_is_the_users(error: type[Exception]) -> None:
+    def embed(texts: Any) -> Any:
+        raise error("out of memory")
+
+    with pytest.raises(error, match=r"^out of memory$"):
         EmbeddingSimilarity(embed)("reference", "chunk")
 
 
