@@ -12,6 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 import ray
 from ray import data
 from ray.exceptions import RayError
@@ -27,6 +28,13 @@ from ctxeval import (
     Sample,
 )
 from ctxeval_ray.dataset import score_dataset
+
+_REASONS = {
+    "undefined": "nothing is expected",
+    "failed": "the row is no sample: without --skip-bad its error is told",
+    "skipped": "a field that the metric needs is missing",
+}
+"""Why there is no value, where a metric that asks no model does not say so itself."""
 
 _OURS = re.compile(r"^ctxeval\.errors\.\w+: (.+)$", re.MULTILINE)
 
@@ -61,6 +69,10 @@ def score_files(
     """
     if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InvalidArgumentError(f"output: there is something at {output}: give a new folder")
+    if output is not None and output.suffix in (".jsonl", ".json", ".csv"):
+        raise InvalidArgumentError(
+            f"output: {output} would be a folder of Parquet files: give it the name of one"
+        )
     found = [files] if "://" in files else sorted(glob(files, recursive=True))
     if not found:
         raise InvalidSampleError(f"{files}: there are no such files ({Path(files).absolute()})")
@@ -82,11 +94,17 @@ def score_files(
             scored.write_parquet(str(output.absolute()))
             scored = data.read_parquet(str(output.absolute()))
         return Evaluation(_rows(scored, given), output or Path("scores.parquet"))
-    except RayError as error:
+    except (RayError, pa.ArrowException) as error:
         said = _OURS.findall(str(error))
-        if not said:
+        if said:
+            raise InvalidSampleError(f"{files}: {said[-1]}") from None
+        cause = getattr(error, "cause", error)
+        if not isinstance(cause, pa.ArrowException):
             raise
-        raise InvalidSampleError(f"{files}: {said[-1]}") from None
+        raise InvalidSampleError(
+            f"{files}: they can't be read together: {cause}: give files of Parquet, each column "
+            "of one type"
+        ) from None
     finally:
         if started:
             ray.shutdown()
@@ -117,5 +135,6 @@ def _rows(scored: data.Dataset, given: Collection[str]) -> Iterator[Row]:
 
 
 def _result(name: str, row: dict[str, Any]) -> MetricResult:
-    reason = row.get(f"{name}_reason") or ""
-    return MetricResult(row[name], row[f"{name}_status"], reason, metric=name)
+    status = row[f"{name}_status"]
+    reason = row.get(f"{name}_reason") or _REASONS.get(status, "")
+    return MetricResult(row[name], status, reason, metric=name)

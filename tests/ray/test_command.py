@@ -77,3 +77,28 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
     assert said == "ctxeval: --engine: 'spark' is unknown: there is ray\n"
     said = run(folder, "--engine", "ray", "--dry-run", "bad.parquet", code=2)
     assert said == "ctxeval: --dry-run: no engine rehearses: leave out --engine\n"
+
+
+def test_files_that_do_not_go_together_are_one_line(folder: Path) -> None:
+    rows = [{"id": "x", "retrieved_context_ids": ["b"], "reference_context_ids": ["b"]}]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "part-of-words.parquet")
+    said = run(folder, "--engine", "ray", "part-*.parquet", "-m", "ndcg@10", code=2)
+    assert said.splitlines()[-1].startswith("ctxeval: part-*.parquet: they can't be read together:")
+    assert "Field id has incompatible types" in said.splitlines()[-1]
+    (folder / "part-none.parquet").write_text("no Parquet")
+    said = run(folder, "--engine", "ray", "part-n*.parquet", "-m", "ndcg@10", code=2)
+    assert said.splitlines()[-1].endswith("give files of Parquet, each column of one type")
+    said = run(folder, "--engine", "ray", "part-0.parquet", "-o", "run.jsonl", code=2)
+    assert said.startswith("ctxeval: output: run.jsonl would be a folder of Parquet files: ")
+
+
+def test_why_there_is_no_value_is_told(folder: Path) -> None:
+    rows = [
+        {"id": 1, "retrieved_context_ids": ["b", ""], "reference_context_ids": ["b"]},
+        {"id": 2, "retrieved_context_ids": None, "reference_context_ids": ["b"]},
+        {"id": 3, "retrieved_context_ids": ["b"], "reference_context_ids": []},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "bad.parquet")
+    said = run(folder, "--engine", "ray", "bad.parquet", "-m", "ndcg@10", "--skip-bad")
+    for why in ("undefined: nothing is expected", "failed: the row is no", "skipped: a field that"):
+        assert f"1 × ndcg@10 {why}" in said
