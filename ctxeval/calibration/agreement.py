@@ -239,10 +239,11 @@ def _told(one: object, place: int) -> int | float | None:
 
 
 def _label(one: object, place: int) -> int:
+    # Columns with a gap hold their integers as floats.
     if isinstance(one, (bool, np.bool_)) or (
-        isinstance(one, (int, np.integer)) and 0 <= one <= TOP_GRADE
+        isinstance(one, Real) and 0 <= float(one) <= TOP_GRADE and float(one).is_integer()
     ):
-        return int(one)
+        return int(float(one))
     raise InvalidArgumentError(
         f"labels[{place}]: {short(one)} is no label: give True or False, or an integer grade from "
         f"0 to {TOP_GRADE}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
 from ctxeval.calibration.calibration import Calibration
-from ctxeval.errors import InvalidArgumentError, short
+from ctxeval.calibration.confidence import check_confidence
+from ctxeval.errors import InvalidArgumentError
 from ctxeval.extras import load
 
 DRAWS = 20_000
@@ -85,7 +85,7 @@ def corrected_share(
     Source:
         Rogan and Gladen, 1978.
     """
-    _check(confidence)
+    check_confidence(confidence)
     mean, n = _mean(values)
     asked = np.ones(n) if judged is None else np.asarray(judged, dtype=float)
     yes, wrong, missed, no = calibration.confusion
@@ -140,7 +140,7 @@ def corrected_mean(
     Source:
         Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
-    _check(confidence)
+    check_confidence(confidence)
     stats = load("scipy.stats", "a corrected mean", "stats")
     judged = np.array([one for one, _ in labelled], dtype=float)
     truth = np.array([one for _, one in labelled], dtype=float)
@@ -171,14 +171,6 @@ def corrected_mean(
     low, high = max(0.0, corrected - reach), min(1.0, corrected + reach)
     shown = min(1.0, max(0.0, corrected))
     return Corrected(shown, low, high, "prediction-powered", mean, n, len(labelled))
-
-
-def _check(confidence: object) -> None:
-    if isinstance(confidence, Real) and 0 < float(confidence) < 1:
-        return
-    raise InvalidArgumentError(
-        f"confidence: {short(confidence)} is no number between 0 and 1: give 0.95"
-    )
 
 
 def _mean(values: Sequence[float]) -> tuple[float, int]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ctxeval.calibration.confidence import check_confidence
 from ctxeval.errors import InvalidArgumentError
 from ctxeval.extras import load
 
@@ -73,7 +74,8 @@ def mean_interval(
             each other: whole groups are resampled then.
 
     Raises:
-        InvalidArgumentError: There are no values, or not as many clusters.
+        InvalidArgumentError: There are no values, or not as many clusters, or the confidence
+            is none.
         MissingExtraError: scipy is not installed.
 
     Source:
@@ -83,6 +85,7 @@ def mean_interval(
         >>> mean_interval([0.25, 0.25]).method
         'not estimable'
     """
+    check_confidence(confidence)
     stats = load("scipy.stats", "an interval", "stats")
     n = len(values)
     if n == 0:
@@ -180,7 +183,7 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
         confidence: As of `mean_interval`.
 
     Raises:
-        InvalidArgumentError: There are no differences.
+        InvalidArgumentError: There are no differences, or the confidence is none.
         MissingExtraError: scipy is not installed.
 
     Source:
@@ -188,6 +191,7 @@ def paired_difference(differences: Sequence[float], confidence: float = 0.95) ->
         random ones with p = (b + 1) / (B + 1), and their normal limit above 5000 pairs that
         differ. Smucker, Allan and Carterette, 2007.
     """
+    check_confidence(confidence)
     stats = load("scipy.stats", "a comparison", "stats")
     if not differences:
         raise InvalidArgumentError("differences: the list is empty: no sample is in both runs")

@@ -127,14 +127,14 @@ def rows_of(source: Any, name: str) -> Iterator[Row]:
         return arrow_rows(batches, source.schema.names, name)
     items = getattr(source, "samples", source)
     if isinstance(items, (Mapping, Sample)) or not isinstance(items, Iterable):
-        remedy = "give a list of samples, a table, or a path"
+        remedy = f"give a list of {name}, a table, or a path"
         if hasattr(source, "collect_schema"):  # polars' LazyFrame
             remedy = "give its .collect()"
         raise InvalidArgumentError(f"{name}: {short(source)} is no list: {remedy}")
-    return (_row(item, f"{name}[{index}]") for index, item in enumerate(items))
+    return (_row(item, f"{name}[{index}]", name) for index, item in enumerate(items))
 
 
-def _row(item: Any, place: str) -> Row:
+def _row(item: Any, place: str, name: str) -> Row:
     if isinstance(item, Row):
         return item
     if isinstance(item, (Sample, Mapping)):
@@ -143,10 +143,9 @@ def _row(item: Any, place: str) -> Row:
         return Row(place, _langsmith(item, place))
     if hasattr(item, "model_dump"):
         return Row(place, _ragas(item))
-    what = (
-        f"{short(item)} ({type(item).__name__}) is no sample: give a Sample or a dict of its fields"
-    )
-    return Row(place, InvalidSampleError(f"{place}: {what}"))
+    what = "label: give a" if name == "labels" else "sample: give a Sample or a"
+    said = f"{place}: {short(item)} ({type(item).__name__}) is no {what} dict of its fields"
+    return Row(place, InvalidSampleError(said))
 
 
 def _ragas(sample: Any) -> dict[str, Any]:

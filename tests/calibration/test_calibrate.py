@@ -243,6 +243,8 @@ def test_a_file_that_is_not_there(tmp_path):
         ([1.5], [1], r"judged\[0\]: 1.5 is no verdict"),
         ([-1], [1], r"judged\[0\]: -1 is no verdict"),
         ([True], ["yes"], r"labels\[0\]: 'yes' is no label"),
+        ([True], [0.5], r"labels\[0\]: 0.5 is no label"),
+        ([True], [float("nan")], r"labels\[0\]: nan is no label"),
         ([True], [None], r"labels\[0\]: None is no label"),
         ([0.5, True], [1, 0], "1 is a verdict and 0.5 a probability: give either"),
         ([0.5, 0.6], [1, 1], "all are yes: a threshold needs pairs of both kinds"),
@@ -265,6 +267,7 @@ def test_arrays_and_columns():
     pandas = pytest.importorskip("pandas")
     expected = calibrate([0.1, 0.2, 0.8], [False, False, True])
     assert calibrate(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1])) == expected
+    assert calibrate([0.1, 0.2, 0.8], np.array([0.0, 0.0, 1.0])) == expected
     column = pandas.Series([0.1, 0.2, 0.8], index=[7, 8, 9])
     assert calibrate(column, pandas.Series([False, False, True])) == expected
     read = calibrate(pandas.array([True, pandas.NA, False], dtype="boolean"), [1, 1, 0])

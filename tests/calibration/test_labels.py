@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ctxeval import InvalidSampleError, Sample
+from ctxeval import InvalidArgumentError, InvalidSampleError, Sample
 from ctxeval.calibration.labels import Labelled, Pair, read_labels
 
 CHUNK = {"user_input": "q", "chunk": "c", "label": True}
@@ -141,6 +141,15 @@ def test_a_list_and_a_frame():
     for labels in ([True, False], [1, 0], [1.0, 0.0], ["1.0", "0"]):
         frame = pandas.DataFrame(given).assign(label=labels)
         assert list(read_labels(frame)) == expected
+
+
+def test_what_is_no_list_and_no_label():
+    with pytest.raises(
+        InvalidArgumentError, match="labels: None is no list: give a list of labels"
+    ):
+        list(read_labels(None))
+    with pytest.raises(InvalidSampleError, match=r"'a' .str. is no label: give a dict of its"):
+        list(read_labels(["a"]))
 
 
 @pytest.mark.parametrize("given", [[5], [Sample(user_input="q")], [{**CHUNK, "label": "x"}]])

@@ -249,3 +249,11 @@ def test_the_paired_test_rarely_sees_what_is_not_there(n):
         changed = [one for one in differences if one]
         alarms += bool(changed) and _sign_flip_p(changed) <= 0.05
     assert alarms / runs <= 0.055
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -1, math.nan, "0.9", None])
+def test_what_is_no_confidence(confidence):
+    for call in (mean_interval, paired_difference):
+        for values in ([0, 1, 1], [0.5, 0.25, 1]):
+            with pytest.raises(InvalidArgumentError, match=r"confidence: .* give 0\.95"):
+                call(values, confidence)
