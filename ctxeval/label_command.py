@@ -14,7 +14,7 @@ from ctxeval.terminal import console, errors
 
 if TYPE_CHECKING:
     from ctxeval.calibration.calibration import Purpose
-    from ctxeval.calibration.labelling import Labelling
+    from ctxeval.evaluation.label_samples import Screen
 
 
 def label(
@@ -33,18 +33,18 @@ def label(
     """
     with errors():
         from ctxeval.calibration.labelling import Labelling
-        from ctxeval.evaluation.label_samples import press
+        from ctxeval.evaluation.label_samples import press, progress, screens
         from ctxeval.record.reading import read_samples
 
         labelling = Labelling(read_samples(samples), output, _purpose(purpose))
         to, told = console(), ""
-        while labelling.current is not None:
-            _show(labelling, told, to)
+        for shown in screens(labelling):
+            _show(shown, told, to)
             answer = press(labelling, _key())
             if answer is None:
                 break
             told = answer
-        to.print(f"{labelling.labelled} labelled, {labelling.left} left: {output}", markup=False)
+        to.print(f"{progress(labelling)}: {output}", markup=False)
 
 
 def _purpose(given: str) -> Purpose:
@@ -63,12 +63,9 @@ def _key() -> str:
         ) from None
 
 
-def _show(labelling: Labelling, told: str, to: Console) -> None:
-    from ctxeval.evaluation.label_samples import KEYS, screen
+def _show(shown: Screen, told: str, to: Console) -> None:
+    from ctxeval.evaluation.label_samples import KEYS
 
-    pair = labelling.current
-    assert pair is not None
-    shown = screen(labelling, pair)
     to.clear()
     to.print(Text(shown.head, style="dim"))
     for heading, text in shown.texts:

@@ -62,6 +62,11 @@ class Labelling:
         return self._pairs[self._place] if self._place < len(self._pairs) else None
 
     @property
+    def undoable(self) -> bool:
+        """Is there a step to take back?"""
+        return bool(self._ends)
+
+    @property
     def labelled(self) -> int:
         """How many of the pairs have a label, those of earlier times included."""
         return self._before + sum(one is not None for one in self._ends)
@@ -111,7 +116,7 @@ class Labelling:
             InvalidArgumentError: Something else has written to the file since, or it can't be
                 written.
         """
-        if not self._ends:
+        if not self.undoable:
             return False
         last = self._ends[-1]
         if last is not None:

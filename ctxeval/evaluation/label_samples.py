@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ ASKED: dict[Purpose, str] = {
 
 KEYS = "y yes · n no · 0–3 grade · s skip · u undo · q quit"
 
-
 WORDS = {"yes": "y", "no": "n", "skip": "s", "undo": "u", "quit": "q"}
 """What may be written out, where a line is asked for rather than a key."""
 
@@ -42,9 +41,21 @@ class Screen(NamedTuple):
     asked: str
 
 
-def screen(labelling: Labelling, pair: Pair) -> Screen:
-    """Say what a person sees of a pair."""
-    head = f"{labelling.labelled} labelled, {labelling.left} left"
+def progress(labelling: Labelling) -> str:
+    """Say how far the labelling is."""
+    return f"{labelling.labelled} labelled, {labelling.left} left"
+
+
+def screens(labelling: Labelling) -> Iterator[Screen]:
+    """Say what a person sees of one pair after the other, and after the last, to take it back."""
+    while labelling.current is not None or labelling.undoable:
+        yield _screen(labelling, labelling.current)
+
+
+def _screen(labelling: Labelling, pair: Pair | None) -> Screen:
+    head = progress(labelling)
+    if pair is None:
+        return Screen(head, [], "That was the last one: u takes it back, anything else ends")
     if pair.sample:
         head += f" · sample {line(pair.sample, 60)}"
     several = len(pair.chunks) > 1
@@ -68,7 +79,7 @@ def press(labelling: Labelling, key: str) -> str | None:
     """
     key = key.strip().casefold()
     key = WORDS.get(key, key)
-    if key == "q":
+    if key == "q" or (labelling.current is None and key != "u"):
         return None
     if key in ("y", "n"):
         labelling.label(key == "y")
@@ -110,8 +121,7 @@ def label_samples(
     """
     labelling = Labelling(read_samples(samples), path, purpose)
     told: str | None = ""
-    while (pair := labelling.current) is not None:
-        shown = screen(labelling, pair)
+    for shown in screens(labelling):
         _clear()
         print(shown.head)
         for heading, text in shown.texts:
@@ -123,7 +133,7 @@ def label_samples(
             told = None
         if told is None:
             break
-    print(f"{labelling.labelled} labelled, {labelling.left} left")
+    print(progress(labelling))
     return labelling.labelled
 
 

@@ -170,7 +170,7 @@ class TestAtAPrompt:
         assert kept(tmp_path / "l.jsonl") == [("q1", ("a",), False)]
 
     def test_a_letter_each(self, tmp_path, capsys):
-        keys = iter(["Y", "u", "n", "?", "", "3", "s"])
+        keys = iter(["Y", "u", "n", "?", "", "3", "n", "u", "s", ""])
         done = label_samples(SAMPLES, tmp_path / "l.jsonl", ask=lambda prompt: next(keys))
         assert done == 2
         assert kept(tmp_path / "l.jsonl") == [("q1", ("a",), False), ("q1", ("b",), 3)]

@@ -98,8 +98,14 @@ def test_one_key_a_chunk_undo_and_going_on(terminal, samples, tmp_path):
     terminal.wait_for_none_of("labelled")
     terminal("send-keys", shlex.join(command), "Enter")
     terminal.wait_for("2 labelled, 1 left", "When?", "y yes")
+    terminal.press("1")
+    terminal.wait_for("3 labelled, 0 left", "u takes it back")
+    terminal.press("u")
+    terminal.wait_for("2 labelled, 1 left", "When?", "y yes")
     terminal.press("2")
-    terminal.wait_for("3 labelled, 0 left")
+    terminal.wait_for("3 labelled, 0 left", "u takes it back")
+    terminal.press("Enter")
+    terminal.wait_for("3 labelled, 0 left:", "labels.jsonl")
     kept = [(one.pair.sample, one.pair.chunks[0], one.label) for one in read_labels(labels)]
     assert kept == [
         ("one", "Here it is.", True),
