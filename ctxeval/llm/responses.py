@@ -57,8 +57,6 @@ def read_first_token(response: Any) -> FirstToken:
     for place in content if isinstance(content, (list, tuple)) else ():
         if str(get(place, "token") or "").strip():
             likeliest = get(place, "top_logprobs")
-            if not isinstance(likeliest, (list, tuple)):
-                break
             for one in likeliest if isinstance(likeliest, (list, tuple)) else ():
                 logprobs |= _told(one)
             if logprobs:  # the chosen one alone would be all that there is, however unlikely
