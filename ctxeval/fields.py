@@ -71,6 +71,8 @@ def _whole(value: object) -> int | None:
 
 
 def _is_nan_or_infinite(value: object) -> bool:
+    if type(value).__name__ == "Decimal":  # which is no Real
+        return not value.is_finite()  # type: ignore[attr-defined]  # it is a Decimal
     return isinstance(value, Real) and _is_number(value) and not isfinite(value)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -202,6 +203,7 @@ def test_integral_floats_equal_their_integers(value: int) -> None:
         pytest.param(bytearray(b"a"), "bytearray(b'a')", "give a str or an int", id="bytearray"),
         pytest.param(float("nan"), "nan is no id", "empty", id="NaN"),
         pytest.param(np.float32("nan"), "nan", "empty", id="numpy NaN"),
+        pytest.param(Decimal("NaN"), "NaN", "empty", id="decimal NaN"),
         pytest.param(float("inf"), "inf is no id", "empty", id="infinity"),
         pytest.param(NAType(), "<NA> is no id", "empty", id="NA of pandas"),
         pytest.param(object(), "<object object at", "different in every run", id="object()"),

@@ -35,6 +35,9 @@ FRAMES = {
     "whole numbers beyond 63 bits, and negative ones": frame([[2**63, -1]], [[-1]]),
     "whole numbers that no float holds": frame([[2**53 + 1, 0.5]], [[2**53 + 1]]),
     "UUIDs": frame([[uuid.UUID(int=1)]], [[str(uuid.UUID(int=1))]]),
+    "UUIDs beside whole numbers": frame([[1, uuid.UUID(int=2)]], [["2"]]),
+    "UUIDs beside whole numbers, with grades": frame([["2"]], [{1: 1, uuid.UUID(int=2): 2}]),
+    "arrays": frame([np.array(["a", "b"]), np.array(["b"], object)], [np.array(["b"])] * 2),
     "days and moments": frame(
         [[datetime.date(2024, 1, 1)], [datetime.datetime(2024, 1, 1)]], [["2024-01-01"]] * 2
     ),
@@ -51,9 +54,13 @@ FRAMES = {
 }
 WRONG = {
     "a set of what was retrieved": frame([["a"], {"a", "b"}], [["a"]] * 2),
+    "bytes beside strings": frame([["a"], ["b", b"a"]], [["a"]] * 2),
+    "bytes in an array": frame([["a"], np.array(["b", b"a"], object)], [["a"]] * 2),
+    "a decimal that is no number": frame([["a"], [decimal.Decimal("NaN")]], [["a"]] * 2),
     "bytes": frame([["a"], [b"a"]], [["a"]] * 2),
     "a share as grade": frame([["a"]] * 2, [{"a": 1.0}, {"a": 1.5}]),
     "a boolean as grade": frame([["a"]] * 2, [{"a": 1}, {"a": True}]),
+    "a boolean as grade beside floats": frame([["a"]] * 2, [{"a": 1.0}, {"a": 1.0, "b": True}]),
     "an empty id with a grade": frame([["a"]] * 2, [{"a": 1}, {"": 1}]),
     "no id with a grade": frame([["a"]] * 2, [{"a": 1}, {None: 1}]),
 }

@@ -138,7 +138,7 @@ def _of_pandas(frame: Any) -> Opened | None:
         return None
     try:
         names = list(frame.columns)
-        arrays = [of_pandas(frame.iloc[:, n], scored=False) for n in range(len(names))]
+        arrays = [of_pandas(frame.iloc[:, n]) for n in range(len(names))]
         table = pa.Table.from_arrays(arrays, names=names)
     except (NotOfArrowError, TypeError, ValueError):  # of no one type, or the names are not
         return None

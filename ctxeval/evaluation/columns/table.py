@@ -151,7 +151,7 @@ def _pandas(frame: Any, metrics: Metrics, errors: str) -> Any:
     scorer = _scorer(list(frame.columns), metrics, errors)
 
     def column(name: str) -> Any:
-        return of_pandas(frame[name], scored=True)
+        return of_pandas(frame[name])
 
     try:
         table = arrow().table(scorer.needed(frame.columns, column, len(frame)))
