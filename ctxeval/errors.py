@@ -129,3 +129,21 @@ def short(value: object, limit: int = 60) -> str:
     """Write a value into a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+_OPTIONS = {
+    "give llm=ctxeval.llm_factory('…')": "add --model NAME",
+    "give api_key=, client=, or the base_url= of another endpoint": "add --base-url URL",
+}
+
+
+def with_options(said: str) -> str:
+    """Name the options of the commands and the magic where a message names a function's arguments.
+
+    Examples:
+        >>> with_options("metrics: no model: give llm=ctxeval.llm_factory('…')")
+        'metrics: no model: add --model NAME'
+    """
+    for argument, option in _OPTIONS.items():
+        said = said.replace(argument, option)
+    return said

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ctxeval.errors import CtxEvalError
+from ctxeval.errors import CtxEvalError, with_options
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
@@ -23,7 +23,7 @@ def errors() -> Iterator[None]:
     try:
         yield
     except CtxEvalError as error:
-        print(f"ctxeval: {error}", file=sys.stderr)
+        print(f"ctxeval: {with_options(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 

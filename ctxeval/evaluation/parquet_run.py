@@ -12,7 +12,7 @@ from typing import Any
 from ctxeval.errors import InvalidArgumentError, short
 from ctxeval.evaluation.holding import VALUES_ALONE, Holder, Nowhere
 from ctxeval.evaluation.origin import Origin
-from ctxeval.evaluation.rows import FORMAT, Row, unfinished_of
+from ctxeval.evaluation.rows import FORMAT, Row, unfinished_of, unreadable
 from ctxeval.evaluation.tables import whole
 from ctxeval.evaluation.tallies import Tallies
 from ctxeval.evaluation.tally import STATUSES, Tally
@@ -175,7 +175,7 @@ def read_table(path: Path) -> tuple[Tallies, Holder]:
             if told.get("ctxeval_run") == FORMAT:
                 return _read(file, told), _holder(told)
     except OSError as error:
-        raise InvalidArgumentError(f"run: {path} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (pa.ArrowException, json.JSONDecodeError):
         raise no_run from None
     if "ctxeval_run" not in told:

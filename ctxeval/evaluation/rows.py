@@ -155,7 +155,7 @@ def read_run(path: Path, places: Container[int] | None = None) -> Iterator[Row]:
     try:
         lines = path.open("rb")
     except OSError as error:
-        raise InvalidArgumentError(f"run: {path} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     with lines:
         _check_header(path, lines.readline())
         for place, line in enumerate(lines):
@@ -168,6 +168,14 @@ def read_run(path: Path, places: Container[int] | None = None) -> Iterator[Row]:
                     f"{path}, line {place + 2}: no row of a run: {error}"
                 ) from None
             yield row
+
+
+def unreadable(path: Path, error: OSError) -> InvalidArgumentError:
+    """Say that a run's file can't be read."""
+    return InvalidArgumentError(
+        f"run: {path} cannot be read: {error.strerror}: give a file that `ctxeval score -o`, "
+        f"evaluate(output=) or Evaluation.save wrote ({path.absolute()})"
+    )
 
 
 def _check_header(path: Path, line: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
+from glob import has_magic
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,10 @@ def _read(path: Path, rows: Callable[[Path], Iterator[Row]], holds: str) -> Iter
             empty = False
             yield row
     except OSError as error:
+        many = "; many .parquet files are scored with --engine ray"
         raise InvalidSampleError(
-            f"{path}: it can't be read: {error.strerror or error}: give a file ({path.absolute()})"
+            f"{path}: it can't be read: {error.strerror or error}: give a file "
+            f"({path.absolute()}){many if path.is_dir() or has_magic(str(path)) else ''}"
         ) from None
     if empty:
         raise InvalidSampleError(f"{path}: it holds no {holds}: give a file with at least one")

@@ -89,7 +89,7 @@ def test_bad_rows(ctxeval, samples):
         (["show", "nowhere.jsonl"], "cannot be read"),
         (["gate", "samples.jsonl"], "is no run of ctxeval"),
         (["score", "samples.jsonl", "-m", "ndgc@10"], "ndcg@10"),
-        (["score", "samples.jsonl", "-m", "context_recall"], "llm="),
+        (["score", "samples.jsonl", "-m", "context_recall"], "add --model"),
     ],
     ids=["no file", "no run", "not a run", "no such metric", "no model"],
 )

@@ -166,3 +166,13 @@ def test_further_columns_do_not_make_a_run_replace_its_samples(run, write, tmp_p
 
 def test_a_run_of_parquet_that_is_not_there(run):
     assert "cannot be read: No such file" in run("show", "nowhere.parquet", code=2)
+
+
+def test_messages_name_the_commands_options(run, write, tmp_path):
+    write("in.jsonl", {"reference": "r", "retrieved_contexts": ["x"]})
+    said = run("score", str(tmp_path / "in.jsonl"), "-m", "context_recall", code=2)
+    assert "add --model NAME" in said
+    assert "llm" not in said
+    assert "--engine ray" in run("score", str(tmp_path / "*.parquet"), code=2)
+    assert "--engine ray" in run("score", str(tmp_path), code=2)
+    assert "--engine ray" not in run("score", str(tmp_path / "none.jsonl"), code=2)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ctxeval.capture.recorder import Recorder
-from ctxeval.errors import CtxEvalError, InvalidArgumentError, near, short
+from ctxeval.errors import CtxEvalError, InvalidArgumentError, near, short, with_options
 
 if TYPE_CHECKING:
     from ctxeval.llm.protocol import LLM
@@ -26,12 +26,6 @@ USAGE = """\
 
 MAX_PENDING = 10_000
 """How many queries wait at most: a loop over a test set may be quicker than its scores."""
-
-_OPTIONS = {
-    "give llm=ctxeval.llm_factory('…')": "add --model NAME",
-    "give api_key=, client=, or the base_url= of another endpoint": "add --base-url URL",
-}
-"""What errors name by the arguments of functions, as the options of the magic."""
 
 _COMMANDS = ("on", "off", "report", "help")
 
@@ -99,10 +93,7 @@ def recorder_of(read: argparse.Namespace, variables: Mapping[str, Any]) -> Recor
             max_pending=MAX_PENDING,
         )
     except CtxEvalError as error:
-        said = str(error)
-        for argument, option in _OPTIONS.items():
-            said = said.replace(argument, option)
-        raise CtxEvalError(said) from None
+        raise CtxEvalError(with_options(str(error))) from None
 
 
 def _variable(name: str | None, variables: Mapping[str, Any]) -> Any:
