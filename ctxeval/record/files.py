@@ -37,7 +37,7 @@ def file_rows(
     if rows is None:
         raise InvalidSampleError(
             f"{path}: {path.suffix!r} is no suffix that can be read: it is one of "
-            + ", ".join(_READERS)
+            f"{', '.join(_READERS)}{_of_many(path)}"
         )
     return _read(path, rows, holds)
 
@@ -49,13 +49,17 @@ def _read(path: Path, rows: Callable[[Path], Iterator[Row]], holds: str) -> Iter
             empty = False
             yield row
     except OSError as error:
-        many = "; many .parquet files are scored with --engine ray"
         raise InvalidSampleError(
             f"{path}: it can't be read: {error.strerror or error}: give a file "
-            f"({path.absolute()}){many if path.is_dir() or has_magic(str(path)) else ''}"
+            f"({path.absolute()}){_of_many(path)}"
         ) from None
     if empty:
         raise InvalidSampleError(f"{path}: it holds no {holds}: give a file with at least one")
+
+
+def _of_many(path: Path) -> str:
+    many = path.is_dir() or has_magic(str(path))
+    return "; many .parquet files are scored with --engine ray" if many else ""
 
 
 def _lines(path: Path) -> Iterator[str]:
