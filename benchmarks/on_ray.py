@@ -1,6 +1,6 @@
 """Metrics by id on Ray, beside the same rows scored here: `python -m benchmarks on_ray`.
 
-Reads Parquet, scores, and compares every value. With the extra `ray`; see CONTRIBUTING.
+Reads Parquet, scores, and compares every value. RESULTS.md says in which environment.
 """
 
 from __future__ import annotations

@@ -220,10 +220,10 @@ def _is_verdict(one: object) -> bool:
     return isinstance(one, (bool, np.bool_, Verdict))
 
 
-def _told(one: object, place: int) -> int | float | None:
-    given, one = one, one.probability if isinstance(one, Verdict) else one
-    if isinstance(given, Verdict) and one is None:
-        one = given.value
+def _told(given: object, place: int) -> int | float | None:
+    one = given
+    if isinstance(given, Verdict):
+        one = given.value if given.probability is None else given.probability
     if one is None or type(one).__name__ == "NAType":  # pandas' word for it
         return None
     if isinstance(one, (bool, np.bool_)):

@@ -50,7 +50,7 @@ class Completion:
 
     def __post_init__(self) -> None:
         """Put the reason to stop in ctxeval's words."""
-        said = self.finish_reason.lower()
+        said = str(self.finish_reason or "stop").lower()  # endpoints may leave it null
         object.__setattr__(self, "finish_reason", _FINISH.get(said, said))
 
 

@@ -5,13 +5,12 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from row_by_row import row_by_row
 
 import ctxeval
 from ctxeval import InvalidSampleError
 from ctxeval.evaluation.columns import by_id as columns_by_id
 from ctxeval.evaluation.columns import score_table
-from ctxeval.record.tables import arrow_rows
-from ctxeval.scoring import score_all
 
 IDS = ["hit_rate@2", "ndcg", "id_based_context_precision"]
 TEXTS = ["non_llm_context_recall"]
@@ -80,16 +79,6 @@ TEXTS_WRONG = {
     "ids that are booleans": {"retrieved_context_ids": pa.array([None, [True], None])},
     "an empty id with a grade": {"reference_context_ids": pa.array([None, {"": 1}, None])},
 }
-
-
-def row_by_row(table, metrics):
-    told = []
-    for row in arrow_rows(table.to_batches(), table.schema.names, "table"):
-        try:
-            told.append(score_all([row.sample()], ctxeval.resolve_metrics(metrics))[0])
-        except InvalidSampleError as error:
-            told.append(str(error))
-    return told
 
 
 CASES = [pytest.param(FINE | more, IDS, id=name) for name, more in WRONG.items()]

@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow")
 
 import numpy as np
 import pyarrow as pa
+from row_by_row import row_by_row
 
 import ctxeval
 from ctxeval import (
@@ -26,8 +27,6 @@ from ctxeval import (
 from ctxeval.evaluation.columns import by_id as columns_by_id
 from ctxeval.evaluation.columns import ids as columns_ids
 from ctxeval.evaluation.columns import score_table
-from ctxeval.record.tables import arrow_rows
-from ctxeval.scoring import score_all
 from ctxeval.testing import ScriptedLLM
 
 IDS = [
@@ -173,17 +172,6 @@ WRONG = {
         "retrieved_contexts", pa.array([None, "y"])
     ),
 }
-
-
-def row_by_row(table, metrics):
-    """Score each row by itself: its results, or what is wrong with it."""
-    told = []
-    for row in arrow_rows(table.to_batches(), table.schema.names, "table"):
-        try:
-            told.append(score_all([row.sample()], ctxeval.resolve_metrics(metrics))[0])
-        except InvalidSampleError as error:
-            told.append(str(error))
-    return told
 
 
 def assert_same(scored, told, metrics):

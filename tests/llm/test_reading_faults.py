@@ -93,3 +93,11 @@ def test_what_is_said_is_one_line_without_keys():
 def test_an_error_without_keys_is_the_cause():
     error = raised("no")
     assert Fault(error).cause is error
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(None, "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("odd", "odd")],
+)
+def test_the_reason_to_stop_is_put_in_our_words(said, expected):
+    assert Completion("text", finish_reason=said).finish_reason == expected
